@@ -1,0 +1,46 @@
+# Two commands do all the set-up on a machine with Python (>= 3.11) and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+DEV_READY := $(READY)-dev
+
+.PHONY: demo test test-all lint types contracts check experiments clean
+
+demo: $(READY)
+	$(BIN)/dpadmm demo --out dpadmm-report
+
+test: $(DEV_READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not statistical"
+
+test-all: $(DEV_READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+lint: $(DEV_READY)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(DEV_READY)
+	$(BIN)/mypy
+
+contracts: $(DEV_READY)
+	$(BIN)/lint-imports
+
+check: lint types contracts test
+
+experiments: $(DEV_READY)
+	$(BIN)/python -m experiments.adult_smoke
+	$(BIN)/python -m experiments.demo_features
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpadmm needs Python 3.11 or newer: make PYTHON=python3.12 demo")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(DEV_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) dpadmm-report build dist src/*.egg-info

@@ -1,0 +1,80 @@
+"""The exception tree. Every message says what was given, what was expected and what to do, and never a data value."""
+
+from __future__ import annotations
+
+
+class DpadmmError(Exception):
+    """Root of everything this library raises on purpose."""
+
+
+class InputError(DpadmmError, ValueError):
+    """Something the caller passed is not usable.
+
+    Parameters
+    ----------
+    given : str
+        What was received, described without quoting private data.
+    expected : str
+        What would have been accepted.
+    do : str
+        The next step for the caller.
+    """
+
+    def __init__(self, given: str, expected: str, do: str) -> None:
+        self.given, self.expected, self.do = given, expected, do
+        super().__init__(f"given {given}; expected {expected}; {do}")
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
+        return type(self), (self.given, self.expected, self.do)
+
+
+class InvalidParameter(InputError):
+    """A public parameter (a budget, a name, a shape, a step size) is unusable."""
+
+
+class InvalidData(InputError):
+    """The table breaks what was declared about it. The message never names a row or a value."""
+
+
+class InvalidSchema(InputError):
+    """A schema file is malformed or does not fit its table."""
+
+
+class UnsupportedProblem(InputError):
+    """The solver cannot take this loss, penalty, constraint or input format."""
+
+
+class FileProblem(InputError):
+    """A model, plan or report file cannot be read or written."""
+
+
+class DownloadFailed(DpadmmError):
+    """A data set could not be fetched or failed its checksum."""
+
+
+class PrivacyError(DpadmmError):
+    """A privacy promise cannot be made or was not kept. Never caught inside the library."""
+
+
+class CannotCertify(PrivacyError):
+    """No accountant can certify this plan, or only at an absurd cost."""
+
+
+class SchemeMismatch(CannotCertify):
+    """Sampler, accountant and neighbouring relation do not belong together."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The request would spend more than the declared budget."""
+
+
+class QueryRefused(PrivacyError):
+    """An oracle was asked for something its plan does not contain."""
+
+
+class PromiseBroken(PrivacyError):
+    """What was performed differs from what was planned, so nothing may be released."""
+
+
+class Diverged(DpadmmError):
+    """The iterates of a solver left the finite numbers."""

@@ -1,0 +1,1 @@
+"""What is promised: budgets, samplers, events, accountants, plans and statements. No row is ever seen here."""

@@ -1,0 +1,74 @@
+"""The promise to be kept: (ε, δ) under a stated neighbouring relation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dpadmm.errors import InvalidParameter
+
+
+class Relation(StrEnum):
+    """Which two tables count as neighbours."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+    @classmethod
+    def parse(cls, value: object) -> Relation:
+        try:
+            return cls(str(value))
+        except ValueError:
+            names = " or ".join(repr(str(r)) for r in cls)
+            raise InvalidParameter(f"relation {value!r}", names, "name the relation you promise") from None
+
+    @property
+    def record_distance(self) -> float:
+        """Largest change of a sum of contributions of norm ≤ 1 when the table moves to a neighbour.
+
+        Replacing g by g' moves the sum by ‖g − g'‖ ≤ 2; adding or removing g moves it by ‖g‖ ≤ 1.
+        """
+        return 2.0 if self is Relation.REPLACE_ONE else 1.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """(ε, δ)-differential privacy under one relation.
+
+    Examples
+    --------
+    >>> Budget(1.0, 1e-5).relation
+    <Relation.REPLACE_ONE: 'replace-one'>
+    """
+
+    epsilon: float
+    delta: float
+    relation: Relation = Relation.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _positive("delta", self.delta))
+        object.__setattr__(self, "relation", Relation.parse(self.relation))
+        if self.delta >= 1:
+            raise InvalidParameter(f"delta={self.delta:g}", "0 < delta < 1", "use about 1e-5, and less than 1/n")
+
+    def require_meaningful(self, n_rows: int) -> None:
+        """Refuse δ ≥ 1/n: publishing one whole row at random would satisfy such a promise."""
+        if self.delta * n_rows >= 1:
+            raise InvalidParameter(
+                f"delta={self.delta:g} for a table of about {n_rows} rows",
+                "delta < 1/n",
+                "choose delta well below one over the number of rows, for instance 1/n**2",
+            )
+
+
+def _positive(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidParameter(f"{name}={value!r}", f"a finite {name} > 0", f"choose {name}, for instance 1.0 or 1e-5")
+    return number

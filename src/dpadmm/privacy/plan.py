@@ -1,0 +1,142 @@
+"""The one frozen plan from which sampler, clip, noise and accounting event all derive."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.sampling import Sampler, sampler_from_dict, sampler_to_dict
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a solver will ask for, before any noise is chosen.
+
+    Parameters
+    ----------
+    kind : str
+        Name under which the solver asks: "gradient", "snapshot" or "difference".
+    count : int
+        How often.
+    clip_norm : float
+        Largest norm of one record's contribution.
+    full_data : bool
+        True if the request reads every row whatever the sampler of the fit.
+    relative_noise : float
+        Noise multiplier relative to the other requests of the same solver: how the budget is split.
+    scalable : bool
+        True if the solver may pass a smaller public clip at each query; the noise shrinks with it, so that the
+        noise multiplier, and hence the event, stays the same.
+    """
+
+    kind: str
+    count: int
+    clip_norm: float
+    full_data: bool = False
+    relative_noise: float = 1.0
+    scalable: bool = False
+
+
+@dataclass(frozen=True)
+class Query:
+    """A request with its sampler, denominator and noise fixed."""
+
+    kind: str
+    count: int
+    clip_norm: float
+    sampler: Sampler
+    denominator: float
+    noise_multiplier: float
+    scalable: bool = False
+
+    @property
+    def noise_std(self) -> float:
+        """Noise standard deviation on the released mean (sum / denominator) at the full clip."""
+        return self.noise_multiplier * self.clip_norm / self.denominator
+
+    @property
+    def part(self) -> GaussianSums:
+        return GaussianSums(self.sampler, self.noise_multiplier, self.count)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that will be asked of the data, certified before a row is read.
+
+    `epsilon_achieved` is what the accountant certifies for `event`; it never exceeds `budget.epsilon`.
+    """
+
+    budget: Budget
+    n_rows: int
+    queries: tuple[Query, ...]
+    accountant: str
+    epsilon_achieved: float
+    proof_status: str
+
+    @property
+    def event(self) -> Event:
+        return Event(tuple(query.part for query in self.queries))
+
+    @property
+    def steps(self) -> int:
+        return sum(query.count for query in self.queries)
+
+    def query(self, kind: str) -> Query | None:
+        return next((query for query in self.queries if query.kind == kind), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "relation": str(self.budget.relation),
+            "n_rows": self.n_rows,
+            "accountant": self.accountant,
+            "epsilon_achieved": self.epsilon_achieved,
+            "proof_status": self.proof_status,
+            "queries": [
+                {
+                    "kind": q.kind,
+                    "count": q.count,
+                    "clip_norm": q.clip_norm,
+                    "sampler": sampler_to_dict(q.sampler),
+                    "denominator": q.denominator,
+                    "noise_multiplier": q.noise_multiplier,
+                    "noise_std": q.noise_std,
+                    "scalable": q.scalable,
+                }
+                for q in self.queries
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Plan:
+        queries = tuple(
+            Query(
+                q["kind"],
+                int(q["count"]),
+                float(q["clip_norm"]),
+                sampler_from_dict(q["sampler"]),
+                float(q["denominator"]),
+                float(q["noise_multiplier"]),
+                bool(q["scalable"]),
+            )
+            for q in fields["queries"]
+        )
+        budget = Budget(fields["epsilon"], fields["delta"], Relation.parse(fields["relation"]))
+        return cls(
+            budget,
+            int(fields["n_rows"]),
+            queries,
+            fields["accountant"],
+            float(fields["epsilon_achieved"]),
+            fields["proof_status"],
+        )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON; equal plans have equal digests."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()

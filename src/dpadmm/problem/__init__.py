@@ -1,0 +1,1 @@
+"""What is minimised: losses, regularisers, constraints, smoothers and the problem they make together."""

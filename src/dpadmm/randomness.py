@@ -1,0 +1,105 @@
+"""The only maker of random generators: cryptographic and keyed by the operating system unless a test asks for a seed."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidParameter
+
+NOISE_BLOCK = 1 << 15
+
+
+def _cryptographic_generator() -> np.random.Generator:
+    from randomgen import AESCounter
+
+    return np.random.Generator(AESCounter(key=secrets.randbits(128)))
+
+
+class _Stream:
+    """One generator that re-keys itself when it finds itself in a forked child."""
+
+    def __init__(self, make: Callable[[], np.random.Generator]) -> None:
+        self._make = make
+        self._rekey()
+
+    def _rekey(self) -> None:
+        self._pid = os.getpid()
+        self._generator = self._make()
+
+    def _current(self) -> np.random.Generator:
+        if os.getpid() != self._pid:
+            self._rekey()
+        return self._generator
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a random stream is never copied or stored: its state would reveal or repeat the noise")
+
+
+class SamplingStream(_Stream):
+    """Decides which rows enter a batch; its draws stay secret."""
+
+    def binomial(self, trials: int, rate: float) -> int:
+        return int(self._current().binomial(trials, rate))
+
+    def distinct(self, n_rows: int, size: int) -> NDArray[np.intp]:
+        """A uniformly random set of `size` row numbers."""
+        chosen = self._current().choice(n_rows, size=size, replace=False, shuffle=False)
+        return chosen.astype(np.intp, copy=False)
+
+
+class NoiseStream(_Stream):
+    """Standard normals, drawn in blocks: the bits cost less than the call."""
+
+    def _rekey(self) -> None:
+        super()._rekey()
+        self._block = np.empty(0)
+
+    def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        generator = self._current()
+        size = int(np.prod(shape, dtype=np.int64))
+        if size > self._block.size:
+            fresh = generator.standard_normal(max(size, NOISE_BLOCK))
+            self._block = np.concatenate([self._block, fresh])
+        taken, self._block = self._block[:size], self._block[size:]
+        return taken.reshape(shape).copy()
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """The two secret streams of one fit. `secret` is False when a seed made them repeatable."""
+
+    sampling: SamplingStream
+    noise: NoiseStream
+    secret: bool
+
+
+def make_streams(random_state: int | None = None) -> Streams:
+    """Streams for one fit.
+
+    Parameters
+    ----------
+    random_state : int or None
+        None keys AES in counter mode from the operating system. An int gives a repeatable fit for tests,
+        which the privacy statement then calls NOT private.
+    """
+    if random_state is None:
+        return Streams(SamplingStream(_cryptographic_generator), NoiseStream(_cryptographic_generator), True)
+    if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
+        raise InvalidParameter(
+            f"random_state of type {type(random_state).__name__}",
+            "None or a non-negative int",
+            "leave it out for private training, or pass an int in tests",
+        )
+    sampling, noise = np.random.SeedSequence(int(random_state)).spawn(2)
+    return Streams(
+        SamplingStream(lambda: np.random.Generator(np.random.PCG64(sampling))),
+        NoiseStream(lambda: np.random.Generator(np.random.PCG64(noise))),
+        False,
+    )
