@@ -1,0 +1,1 @@
+"""Empirical checks of privacy claims: lower bounds on ε by attack, and leaky positive controls that prove their power."""

@@ -1,0 +1,1 @@
+"""The command line: one file a command, public checks before private reads, errors without data."""

@@ -1,0 +1,5 @@
+"""The scikit-learn face of the library."""
+
+from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+
+__all__ = ["DPLinearRegression", "DPLinearSVC", "DPLogisticRegression"]

@@ -1,0 +1,1 @@
+"""Private algorithms that are not ADMM, for comparison."""

@@ -1,0 +1,78 @@
+"""From an exception to one readable message and an exit code, never quoting data."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from dpadmm.errors import Diverged, DownloadFailed, DpadmmError, FileProblem, InputError, PrivacyError
+
+UNEXPECTED, BAD_INPUT, PRIVACY_REFUSAL, FILE_PROBLEM, INTERRUPTED = 1, 2, 3, 4, 130
+
+EXIT_CODES = (
+    "0 done · 1 unexpected problem · 2 bad usage or input · 3 refused for privacy · 4 file or download problem "
+    "· 130 interrupted"
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code that stands for an error.
+
+    Examples
+    --------
+    >>> exit_code(FileProblem("a", "b", "c")), exit_code(PrivacyError("no")), exit_code(ZeroDivisionError())
+    (4, 3, 1)
+    """
+    if isinstance(error, (FileProblem, DownloadFailed)):
+        return FILE_PROBLEM
+    if isinstance(error, PrivacyError):
+        return PRIVACY_REFUSAL
+    if isinstance(error, (InputError, Diverged)):
+        return BAD_INPUT
+    return UNEXPECTED
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An error as a dictionary; the text of an exception that is not ours is withheld."""
+    if not isinstance(error, DpadmmError):
+        return _entry(
+            "UnexpectedProblem",
+            f"given a problem inside the program ({type(error).__name__}); expected none; its text is withheld because "
+            "it may quote data: where that may be seen, run `dpadmm --debug …` and report what it shows",
+            UNEXPECTED,
+        )
+    entry = _entry(type(error).__name__, str(error), exit_code(error))
+    if isinstance(error, InputError):
+        entry |= {"given": error.given, "expected": error.expected, "do": error.do}
+    return entry
+
+
+def describe_usage(message: str, command: str) -> dict[str, Any]:
+    """A command line that does not parse."""
+    said = message.rstrip(".")
+    text = f"given a command line that does not fit ({said}); expected the options of `{command} --help`; correct it"
+    return _entry("UsageError", text, BAD_INPUT)
+
+
+def describe_interrupt() -> dict[str, Any]:
+    text = "interrupted: nothing was written; if training had begun, count its privacy budget as spent"
+    return _entry("Interrupted", text, INTERRUPTED)
+
+
+def show(entry: dict[str, Any], as_json: bool) -> int:
+    """Print an error and return its exit code."""
+    if as_json:
+        print(json.dumps({"error": entry}, indent=2))
+    else:
+        from rich.console import Console
+
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        console.print("[bold red]error:[/bold red] ", end="")
+        console.print(entry["message"], markup=False)
+    sys.stdout.flush()
+    return int(entry["exit_code"])
+
+
+def _entry(kind: str, message: str, code: int) -> dict[str, Any]:
+    return {"type": kind, "message": message, "exit_code": code}

@@ -1,0 +1,88 @@
+"""A model with its schema and report in one folder, so that raw tables can be scored later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpadmm.errors import FileProblem, InvalidSchema
+from dpadmm.report import REPORT_FILES, Coefficients, Report, write_report
+from dpadmm.tables import EncodedTable, Schema, encode, read_table
+
+SCHEMA_FILE = "schema.toml"
+MODEL_FILES = ("model.npz", "model.json", SCHEMA_FILE, *REPORT_FILES)
+
+
+def write_model_folder(folder: Path, model: Any, report: Report, schema: Schema | None) -> None:
+    """Write everything into an existing folder."""
+    model.save(folder)
+    if schema is not None:
+        (folder / SCHEMA_FILE).write_text(schema.to_toml(), encoding="utf-8")
+    write_report(folder, report)
+
+
+def read_model(folder: Path) -> Any:
+    """The model of a folder, its statement checked against its plan."""
+    from dpadmm.estimators.persistence import load_model
+
+    model = load_model(folder)
+    if model.privacy_.plan_digest != model.plan_.digest:
+        raise FileProblem(
+            f"{folder}, whose privacy statement speaks of another plan",
+            "a statement and a plan written together",
+            "train the model again, and do not edit its files",
+        )
+    return model
+
+
+def read_model_with_schema(folder: Path) -> tuple[Any, Schema]:
+    """The model and the schema it was trained with."""
+    model = read_model(folder)
+    path = folder / SCHEMA_FILE
+    if not path.is_file():
+        raise FileProblem(
+            f"{folder}, which holds a model without {SCHEMA_FILE}",
+            "a model made by `dpadmm fit`",
+            "score arrays in Python with dpadmm.load_model, or train with `dpadmm fit`",
+        )
+    try:
+        schema = Schema.read(path)
+    except InvalidSchema:
+        schema = None
+    if schema is None or schema.target is None or schema.feature_names != tuple(model.feature_names_in_):
+        raise FileProblem(
+            f"{folder}, whose {SCHEMA_FILE} does not belong to its model",
+            "the files as `dpadmm fit` wrote them",
+            "restore the folder or train the model again",
+        )
+    return model, schema
+
+
+def read_encoded(table: Path, schema: Schema, *, with_target: bool, blank_invalid: bool) -> EncodedTable:
+    """Read a raw table and encode it by the declared constants."""
+    frame = read_table(table)
+    declared = {*schema.columns, *(() if schema.target is None else (schema.target.column,))}
+    if declared.isdisjoint(map(str, frame.columns)):
+        # Without a header the first row would be taken for names, and names are printed.
+        raise InvalidSchema(
+            f"the table {table}, whose first line holds none of the schema's columns",
+            "a header line with the column names",
+            "add the header, or give the schema of this table",
+        )
+    return encode(frame, schema, with_target=with_target, invalid_rows="zero" if blank_invalid else "error")
+
+
+def features_of(encoded: EncodedTable) -> Any:
+    """The encoded rows as a frame that carries the feature names."""
+    import pandas as pd
+
+    return pd.DataFrame(encoded.X, columns=list(encoded.feature_names))
+
+
+def coefficients_of(model: Any, names: tuple[str, ...]) -> Coefficients:
+    """Names joined to the released numbers."""
+    values = np.atleast_2d(model.coef_)
+    outputs = ("score",) if len(values) == 1 else tuple(str(label) for label in model.classes_)
+    return Coefficients(names, outputs, values, np.atleast_1d(model.intercept_))

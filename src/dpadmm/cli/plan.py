@@ -1,0 +1,144 @@
+"""`dpadmm plan`: what noise a promise will cost, before any data is touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpadmm.cli import options
+from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
+
+if TYPE_CHECKING:
+    from dpadmm.estimators.recipe import Recipe
+
+HELP = """\
+What noise will this promise cost? Needs no data.
+
+Everything is stated at clip norm 1: noise_std is the standard deviation of the noise on each coordinate of a released
+mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (dp-vradmm) has
+one noise level each: noise_std and noise_multiplier are those of the first, and the list is under `queries`.
+
+\b
+Examples
+  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5
+  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 --solver dp-sadmm \\
+      --sampler fixed --batch-size 221 --steps 2210 --accountant pld --json
+"""
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """The options of one `dpadmm plan`."""
+
+    rows: int
+    features: int
+    epsilon: float
+    delta: float
+    relation: str
+    solver: str
+    sampler: str | None
+    batch_size: int | None
+    steps: int | None
+    accountant: str | None
+    classes: int
+
+
+def plan(
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Public number of rows.")],
+    features: Annotated[int, typer.Option("--features", min=1, help="Number of features after encoding.")],
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    relation: options.Relation = "replace-one",
+    solver: options.SolverName = "auto",
+    sampler: options.SamplerName = None,
+    batch_size: options.BatchSize = None,
+    steps: options.Steps = None,
+    accountant: options.Accountant = None,
+    classes: Annotated[int, typer.Option("--classes", min=2, help="Number of classes.")] = 2,
+    json: options.Json = False,
+) -> None:
+    request = PlanRequest(
+        rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, classes
+    )
+    summary = summarise(make_plan(request))
+    if json:
+        print_json(summary)
+    else:
+        _print(summary)
+
+
+def make_plan(request: PlanRequest) -> Recipe:
+    """The certified plan for rows of norm 1 with an intercept, clipped at 1."""
+    from dpadmm.estimators.recipe import Choices, make_recipe
+    from dpadmm.privacy.budget import Budget, Relation
+    from dpadmm.problem import Constraint, Logistic, Softmax
+    from dpadmm.problem.problem import Problem
+    from dpadmm.problem.regularizers import Zero
+
+    budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
+    loss = Logistic() if request.classes == 2 else Softmax(request.classes)
+    problem = Problem(loss, Zero(), Constraint.identity(request.features + 1, 1))
+    choices = Choices(
+        solver=request.solver,
+        sampler=request.sampler,
+        batch_size=request.batch_size,
+        steps=request.steps,
+        clip_norm=1.0,
+        accountant=request.accountant,
+    )
+    return make_recipe(problem, budget, request.rows, choices)
+
+
+def summarise(recipe: Recipe) -> dict[str, Any]:
+    """The plan as the flat dictionary that `--json` prints."""
+    plan, first = recipe.plan, recipe.plan.queries[0]
+    described = plan.to_dict()
+    return {
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "relation": str(plan.budget.relation),
+        "accountant": plan.accountant,
+        "noise_std": first.noise_std,
+        "noise_multiplier": first.noise_multiplier,
+        "steps": recipe.solver.steps,
+        "proof_status": plan.proof_status,
+        "epsilon_achieved": plan.epsilon_achieved,
+        "solver": recipe.solver.name,
+        "sampler": first.sampler.name,
+        "batch_size": first.denominator,
+        "clip_norm": first.clip_norm,
+        "rows": plan.n_rows,
+        "releases": plan.steps,
+        "queries": described["queries"],
+        "digest": plan.digest,
+    }
+
+
+def _print(summary: dict[str, Any]) -> None:
+    print_pairs(
+        "What this promise costs",
+        [
+            ("promise", f"ε = {summary['epsilon']:g}, δ = {summary['delta']:g}, {summary['relation']}"),
+            ("certified", f"ε = {summary['epsilon_achieved']:.5g} by the {summary['accountant']} accountant"),
+            ("proof", summary["proof_status"]),
+            ("solver", f"{summary['solver']}, {summary['steps']:,} steps, {summary['releases']:,} noisy releases"),
+            ("noise on the mean gradient", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
+        ],
+    )
+    head = ("query", "times", "rows", "sampler", "clip", "noise / clip", "noise")
+    print_table(head, [_cells(query) for query in summary["queries"]])
+    print_line("Noise is the standard deviation on each released mean; it scales with the clip norm.", style="dim")
+
+
+def _cells(query: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        query["kind"],
+        f"{query['count']:,}",
+        f"{query['denominator']:,.0f}",
+        query["sampler"]["name"],
+        f"{query['clip_norm']:g}",
+        f"{query['noise_multiplier']:.4g}",
+        f"{query['noise_std']:.4g}",
+    )

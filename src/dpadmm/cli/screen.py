@@ -1,0 +1,65 @@
+"""What the commands print: JSON, paragraphs and small tables, plain where there is no terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def print_json(content: Any) -> None:
+    print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def print_line(text: str = "", style: str = "") -> None:
+    """A paragraph; wrapped on a terminal, one line in a file."""
+    console = Console(highlight=False)
+    console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
+
+
+def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
+    """A two-column table of names and values."""
+    table = Table(title=title, box=box.SIMPLE_HEAD, show_header=False, title_justify="left", title_style="bold")
+    table.add_column(style="dim", overflow="fold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(_plain(name), _plain(value))
+    _print_table(table)
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table with a header."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in head:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(_plain, row))
+    _print_table(table)
+
+
+@contextmanager
+def working(what: str, visible: bool) -> Iterator[None]:
+    """A spinner on standard error while something takes time; nothing where there is no terminal."""
+    console = Console(stderr=True)
+    if visible and console.is_terminal:
+        with console.status(what):
+            yield
+    else:
+        yield
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
+def _print_table(table: Table) -> None:
+    console = Console(highlight=False)
+    # In a file or a pipe there is no width to respect.
+    console.print(table) if console.is_terminal else Console(highlight=False, width=160).print(table)

@@ -1,0 +1,39 @@
+"""`dpadmm statement`: the privacy statement of a saved model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpadmm.cli.model_folder import read_model
+from dpadmm.cli.options import Json, ModelFolder
+from dpadmm.cli.screen import print_json, print_line
+
+HELP = """\
+Print what a saved model promises, in words or as JSON.
+
+\b
+Examples
+  dpadmm statement model
+  dpadmm statement model --verify --json
+"""
+
+
+def statement(
+    model_dir: ModelFolder,
+    verify: Annotated[bool, typer.Option("--verify", help="Run the accountant again, from scratch.")] = False,
+    json: Json = False,
+) -> None:
+    model = read_model(model_dir)
+    content = model.privacy_.to_dict()
+    if verify:
+        from dpadmm.privacy.calibration import verify_plan
+
+        content["epsilon_verified"] = verify_plan(model.plan_)
+    if json:
+        print_json(content)
+        return
+    print_line(model.privacy_.text)
+    if verify:
+        print_line(f"Verified: the accountant, run again, certifies epsilon = {content['epsilon_verified']:.6g}.")

@@ -1,0 +1,15 @@
+"""`dpadmm version`."""
+
+from __future__ import annotations
+
+from dpadmm._version import __version__
+from dpadmm.cli.options import Json
+from dpadmm.cli.screen import print_json
+
+
+def version(json: Json = False) -> None:
+    """Print the version."""
+    if json:
+        print_json({"version": __version__})
+    else:
+        print(f"dpadmm {__version__}")

@@ -1,0 +1,250 @@
+"""The wiring shared by all estimators: declare, plan, train behind the barrier, state what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
+from dpadmm.estimators.progress import progress_observer
+from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.randomness import make_streams
+from dpadmm.solvers.base import run
+
+
+class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
+    """Base of the private linear models; the parameters are those of `DPLogisticRegression`."""
+
+    epsilon: float
+    delta: float
+    relation: str
+    penalty: str
+    alpha: float
+    l1_ratio: float
+    graph: Any
+    groups: Any
+    solver: str
+    smoothing: Any
+    fit_intercept: bool
+    row_norm: float
+    bounds: Any
+    clip_norm: float | None
+    steps: int | None
+    batch_size: int | None
+    sampler: str | None
+    accountant: str | None
+    invalid_rows: str
+    n_rows: int | None
+    solver_options: Mapping[str, Any] | None
+    random_state: int | None
+    verbose: int
+
+    def _keep(self, parameters: dict[str, Any]) -> None:
+        """`__init__` stores its arguments unchanged, under their own names; `fit` looks at them."""
+        for name in self._get_param_names():
+            setattr(self, name, parameters[name])
+
+    # -- what a subclass decides ---------------------------------------------------------------------------------
+
+    def _declare_target(self, y: NDArray[Any]) -> tuple[Loss, tuple[str, ...]]:
+        """The loss and the assumptions that come with the target, from public knowledge; sets `classes_`."""
+        raise TypeError("a subclass declares its target")
+
+    def _encode_target(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Targets as the loss wants them, and which of them are valid."""
+        raise TypeError("a subclass encodes its target")
+
+    def _store(self, weights: NDArray[np.float64]) -> None:
+        """Set `coef_` and `intercept_` from the released weights."""
+        raise TypeError("a subclass stores its coefficients")
+
+    # -- training ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on private rows. Every call spends the whole budget again.
+
+        Parameters
+        ----------
+        X : (n, d) array, CSR matrix or DataFrame
+            Rows. float32 stays float32.
+        y : (n,)
+            Labels or targets.
+        """
+        budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        streams = make_streams(self.random_state)
+        X, y = self._validated(X, y)
+        loss, assumptions = self._declare_target(y)
+        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
+        nominal, counted = self._nominal_rows(X.shape[0], budget.relation)
+        recipe = make_recipe(self._problem(loss, rowmap, X.shape[1]), budget, nominal, self._choices())
+        rows = self._private_rows(X, y, rowmap, loss)
+        oracle = PrivateOracle(rows, recipe.plan, streams)
+        with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
+            solution = run(recipe.solver, recipe.problem, oracle, (observe,))
+        oracle.require_promise_kept()
+        self._release(recipe, rowmap, solution.coefficients, assumptions + counted, seeded=not streams.secret)
+        return self
+
+    def _release(
+        self,
+        recipe: Recipe,
+        rowmap: RowMap,
+        weights: NDArray[np.float64],
+        assumptions: tuple[str, ...],
+        seeded: bool,
+    ) -> None:
+        self.row_map_ = rowmap
+        self.weights_ = weights
+        self.n_iter_ = recipe.solver.steps
+        self.plan_ = recipe.plan
+        self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, assumptions, seeded)
+        self._store(weights)
+
+    def _problem(self, loss: Loss, rowmap: RowMap, n_features: int) -> Problem:
+        choice = PenaltyChoice(self.alpha, self.l1_ratio, self.graph, self.groups, n_features, int(rowmap.intercept))
+        regularizer, constraint = build_penalty(self.penalty, choice)
+        return Problem(loss, regularizer, constraint, row_norm=rowmap.row_norm)
+
+    def _choices(self) -> Choices:
+        return Choices(
+            self.solver,
+            self.sampler,
+            self.batch_size,
+            self.steps,
+            self.clip_norm,
+            self.accountant,
+            self.smoothing,
+            self.solver_options,
+        )
+
+    def _nominal_rows(self, actual: int, relation: Relation) -> tuple[int, tuple[str, ...]]:
+        """The public row count, and what has to be assumed about it."""
+        if self.n_rows is None:
+            if relation is Relation.REPLACE_ONE:
+                return actual, ("the number of rows is public",)
+            return actual, (
+                "the number of rows was treated as public, so that removing a row means replacing it by an empty one; "
+                "declare n_rows to protect the row count too",
+            )
+        if relation is Relation.REPLACE_ONE and self.n_rows != actual:
+            raise InvalidParameter(
+                "an n_rows that differs from the table under replace-one",
+                "n_rows=None, or the number of rows",
+                "drop n_rows; only relation='add-remove' takes a nominal row count",
+            )
+        if isinstance(self.n_rows, bool) or not isinstance(self.n_rows, (int, np.integer)) or self.n_rows < 1:
+            raise InvalidParameter(f"n_rows={self.n_rows!r}", "a whole number >= 1", "declare a public row count")
+        return int(self.n_rows), ("the nominal row count n_rows was declared from public knowledge",)
+
+    def _private_rows(self, X: Any, y: NDArray[Any], rowmap: RowMap, loss: Loss) -> LocalRows:
+        """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
+        if self.invalid_rows not in ("error", "zero"):
+            raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
+        target, valid = self._encode_target(y)
+        finite = _finite_rows(X)
+        if self.invalid_rows == "error":
+            if not finite.all():
+                raise InvalidData(
+                    "X with NaN or infinity (inf) in it", "finite numbers", "clean the table, or invalid_rows='zero'"
+                )
+            if not valid.all():
+                raise InvalidData(
+                    "y with NaN, infinity (inf) or a label outside `classes`",
+                    "declared labels or finite targets",
+                    "declare all classes, clean the labels, or use invalid_rows='zero'",
+                )
+        mapped = rowmap.apply(X)
+        drop = ~(valid & finite)
+        if drop.any():
+            mapped = (
+                sparse.diags_array((~drop).astype(mapped.dtype), format="csr") @ mapped
+                if sparse.issparse(mapped)
+                else np.where(drop[:, None], 0, mapped)
+            )
+        return LocalRows(mapped, target, loss)
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        if y is None:
+            raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
+        X = validate_data(
+            self, _numeric(X), accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
+        y = _column(y)
+        if len(y) != X.shape[0]:
+            raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
+        return X, y
+
+    # -- use -----------------------------------------------------------------------------------------------------
+
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = validate_data(self, _numeric(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        mapped = self.row_map_.apply(X)
+        return np.asarray(mapped @ self.weights_.astype(mapped.dtype, copy=False), dtype=np.float64)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model as a folder of `model.npz` and `model.json`; no pickle. See `dpadmm.load_model`."""
+        from dpadmm.estimators.persistence import save_model
+
+        return save_model(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _numeric(X: Any) -> Any:
+    """Refuse text before scikit-learn does: its message would quote the value."""
+    kinds = {str(getattr(dtype, "kind", "O")) for dtype in getattr(X, "dtypes", [])}
+    dtype = getattr(X, "dtype", None)
+    if (dtype is not None and dtype.kind in "OUS") or kinds & set("OUST") or isinstance(X, (list, tuple)):
+        try:
+            array = np.asarray(X)
+            if array.dtype.kind in "OUS":
+                array = array.astype(np.float64)
+        except ValueError:
+            raise InvalidData(
+                "X with entries that are not numbers", "numeric features", "encode categories first (see `dpadmm fit`)"
+            ) from None
+        return array if kinds == set() else X.astype(np.float64)
+    return X
+
+
+def _column(y: Any) -> NDArray[Any]:
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        import warnings
+
+        from sklearn.exceptions import DataConversionWarning
+
+        warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, stacklevel=4)
+        array = array.ravel()
+    if array.ndim != 1:
+        raise InvalidData("y that is not one column (bad input shape)", "a 1d array", "pass one label a row")
+    return array
+
+
+def _finite_rows(X: Any) -> NDArray[np.bool_]:
+    if not sparse.issparse(X):
+        return np.asarray(np.isfinite(X).all(axis=1))
+    finite = np.ones(X.shape[0], dtype=bool)
+    finite[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~np.isfinite(X.data)]] = False
+    return finite

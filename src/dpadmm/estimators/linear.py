@@ -1,0 +1,310 @@
+"""The three estimators: logistic and softmax regression, the huberised SVM, and linear regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+
+from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.estimators.base import PrivateLinearModel
+from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
+from dpadmm.problem.losses.base import Loss
+
+PARAMETERS = """
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one `fit`. delta must be below one over the number of rows.
+    relation : {"replace-one", "add-remove"}
+        Which tables count as neighbours.
+    penalty : {"none", "l1", "l2", "elasticnet", "group", "fused", "graph", "nuclear", "scad", "mcp"}
+        Penalty on the coefficients; the intercept is never penalised.
+    alpha, l1_ratio : float
+        Strength, and the L1 share of the elastic net.
+    graph, groups
+        Edges (or a matrix) for "graph"; feature groups for "group". Public.
+    solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
+        The algorithm; "auto" is "full-admm".
+    smoothing : None, float or smoother
+        ν of a ring Laplacian, or a smoother object. Never changes the privacy.
+    fit_intercept : bool
+        Append a constant to each row; it counts in the row's norm.
+    row_norm : float
+        Declared bound on the norm of a row; longer rows are scaled down to it, in `fit` and in `predict` alike.
+    bounds : (lower, upper) or None
+        Declared range of each feature; values are clipped to it and scaled to [0, 1].
+    clip_norm : float or None
+        Clip of one row's gradient; half of `row_norm` by default.
+    steps, batch_size, sampler, accountant
+        Of the solver; None leaves the choice to the library. Samplers: "truncated-poisson", "poisson", "fixed",
+        "full". Accountants: "gaussian", "pld", "rdp".
+    invalid_rows : {"error", "zero"}
+        What to do with a row that holds a NaN, an infinity or an undeclared label.
+    n_rows : int or None
+        Public nominal number of rows, for relation="add-remove".
+    solver_options : dict or None
+        Any further public field of the solver, such as step_size, beta, averaging or momentum.
+    random_state : None or int
+        None draws noise from a cryptographic generator; an int makes the fit repeatable and NOT private.
+    verbose : int
+        1 shows a progress bar.
+"""
+
+ATTRIBUTES = """
+    Attributes
+    ----------
+    coef_, intercept_ : ndarray
+        In the units of the raw features.
+    n_iter_ : int
+        Steps taken: a public constant.
+    privacy_ : PrivacyStatement
+        What was promised. `print(model.privacy_)`.
+    plan_ : Plan
+        Every query that was asked of the data.
+"""
+
+
+class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+    classes: Sequence[Any] | None
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        relation: str = "replace-one",
+        penalty: str = "none",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.5,
+        graph: Any = None,
+        groups: Any = None,
+        solver: str = "auto",
+        smoothing: Any = None,
+        fit_intercept: bool = True,
+        row_norm: float = 1.0,
+        bounds: Any = None,
+        clip_norm: float | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        sampler: str | None = None,
+        accountant: str | None = None,
+        classes: Sequence[Any] | None = None,
+        invalid_rows: str = "error",
+        n_rows: int | None = None,
+        solver_options: Mapping[str, Any] | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def _loss(self, n_classes: int) -> Loss:
+        raise TypeError("a subclass names its loss")
+
+    def _declare_target(self, y: NDArray[Any]) -> tuple[Loss, tuple[str, ...]]:
+        if self.classes is None:
+            self.classes_ = _observed_classes(y)
+            assumptions: tuple[str, ...] = ("the set of class labels was read from the table and is public knowledge",)
+        else:
+            self.classes_ = _declared_classes(self.classes)
+            assumptions = ()
+        return self._loss(len(self.classes_)), assumptions
+
+    def _encode_target(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        index = np.zeros(len(y), dtype=np.intp)
+        valid = np.zeros(len(y), dtype=bool)
+        for position, label in enumerate(self.classes_):
+            hit = np.asarray(y == label)
+            index[hit], valid[hit] = position, True
+        target = 2.0 * index - 1.0 if len(self.classes_) == 2 else index
+        return target, valid
+
+    def _store(self, weights: NDArray[np.float64]) -> None:
+        coef, offset = self.row_map_.fold(weights)
+        self.coef_, self.intercept_ = coef.T.copy(), offset
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the mapped rows: (n,) for two classes, (n, K) for more."""
+        return self._margins(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most likely class of each row."""
+        scores = self.decision_function(X)
+        winner = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[winner])
+
+
+class DPLogisticRegression(_PrivateClassifier):
+    """Differentially private logistic regression: binary, or softmax for more than two classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpadmm import DPLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (2000, 3)); y = (X[:, 0] > 0).astype(int)
+    >>> model = DPLogisticRegression(epsilon=1.0, classes=[0, 1], random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    >>> model.privacy_.seeded
+    True
+    """
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic() if n_classes == 2 else Softmax(n_classes)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities of each row."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            positive = expit(scores)
+            return np.column_stack([1 - positive, positive])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of the class probabilities."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+
+class DPLinearSVC(_PrivateClassifier):
+    """Differentially private linear support vector machine with the huberised hinge loss; two classes."""
+
+    def _loss(self, n_classes: int) -> Loss:
+        if n_classes != 2:
+            raise InvalidParameter(
+                "more than two classes. Only binary classification is supported",
+                "two classes",
+                "use DPLogisticRegression for more than two classes",
+            )
+        return HuberisedHinge()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
+    """Differentially private linear regression with squared or Huber loss.
+
+    `loss` is "squared" or "huber"; `target_bounds` is the declared public range of y: targets are clipped to it and
+    scaled to [−1, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpadmm import DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, (5000, 2)); y = X @ [1.0, -1.0]
+    >>> model = DPLinearRegression(epsilon=1.0, fit_intercept=False, random_state=0).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1.0, -1.0]).max() < 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        *,
+        loss: str = "squared",
+        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        relation: str = "replace-one",
+        penalty: str = "none",
+        alpha: float = 1e-4,
+        l1_ratio: float = 0.5,
+        graph: Any = None,
+        groups: Any = None,
+        solver: str = "auto",
+        smoothing: Any = None,
+        fit_intercept: bool = True,
+        row_norm: float = 1.0,
+        bounds: Any = None,
+        clip_norm: float | None = None,
+        steps: int | None = None,
+        batch_size: int | None = None,
+        sampler: str | None = None,
+        accountant: str | None = None,
+        invalid_rows: str = "error",
+        n_rows: int | None = None,
+        solver_options: Mapping[str, Any] | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self._keep(locals())
+
+    def _declare_target(self, y: NDArray[Any]) -> tuple[Loss, tuple[str, ...]]:
+        losses: dict[str, Loss] = {"squared": Squared(), "huber": Huber(0.5)}
+        if self.loss not in losses:
+            raise InvalidParameter(f"loss={self.loss!r}", "'squared' or 'huber'", "choose one of these")
+        self._target_range()
+        return losses[self.loss], ()
+
+    def _target_range(self) -> tuple[float, float]:
+        try:
+            lower, upper = (float(bound) for bound in self.target_bounds)
+        except (TypeError, ValueError):
+            lower, upper = np.nan, np.nan
+        if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
+            raise InvalidParameter(
+                "target_bounds that are not a finite range", "(lower, upper) with lower < upper", "declare the range"
+            )
+        return lower, upper
+
+    def _encode_target(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        try:
+            numbers = y.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidData("y with entries that are not numbers", "numeric targets", "convert y first") from None
+        valid = np.isfinite(numbers)
+        lower, upper = self._target_range()
+        scaled = (np.clip(np.where(valid, numbers, lower), lower, upper) - lower) * (2 / (upper - lower)) - 1
+        return scaled, valid
+
+    def _store(self, weights: NDArray[np.float64]) -> None:
+        coef, offset = self.row_map_.fold(weights)
+        lower, upper = self._target_range()
+        half = (upper - lower) / 2
+        self.coef_ = half * coef[:, 0]
+        self.intercept_ = float(half * offset[0] + lower + half)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predicted targets of the mapped rows."""
+        lower, upper = self._target_range()
+        half = (upper - lower) / 2
+        return half * self._margins(X) + lower + half
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+for _model in (DPLogisticRegression, DPLinearSVC):
+    _model.__doc__ = (
+        f"{_model.__doc__}{PARAMETERS}    classes : sequence or None\n        Declared class labels.\n{ATTRIBUTES}"
+    )
+DPLinearRegression.__doc__ = f"{DPLinearRegression.__doc__}{PARAMETERS}{ATTRIBUTES}"
+
+
+def _observed_classes(y: NDArray[Any]) -> NDArray[Any]:
+    from sklearn.utils.multiclass import check_classification_targets, unique_labels
+
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise InvalidData(
+            "y with NaN or infinity (inf) in it", "finite labels", "clean the labels and declare `classes`"
+        )
+    check_classification_targets(y)
+    return _declared_classes(unique_labels(y))
+
+
+def _declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
+        raise InvalidParameter(
+            "one class or none", "at least two different class labels", "declare all classes in `classes`"
+        )
+    return labels

@@ -1,0 +1,128 @@
+"""Models as a folder of two files, `model.npz` (numbers) and `model.json` (words): no pickle, nothing executable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dpadmm._version import __version__
+from dpadmm.errors import FileProblem
+from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm.files import replacing
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.problem.rowmap import RowMap
+
+FORMAT = 1
+MODELS: dict[str, type[Any]] = {
+    model.__name__: model for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)
+}
+STORED_PARAMETERS = ("epsilon", "delta", "relation", "penalty", "alpha", "solver", "row_norm", "fit_intercept")
+
+
+def save_model(model: Any, path: str | Path) -> Path:
+    """Write a fitted model into folder `path`. Both files are complete or absent."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+    folder = Path(path)
+    arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
+    if hasattr(model, "classes_"):
+        arrays["classes"] = _plain(model.classes_)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / "model.npz") as stream:
+            np.savez(stream, allow_pickle=False, **arrays)
+        with replacing(folder / "model.json") as stream:
+            stream.write(json.dumps(_description(model), indent=2).encode())
+    except OSError as problem:
+        raise FileProblem(
+            f"an output folder that cannot be written ({type(problem).__name__})",
+            "a writable folder",
+            "choose another --out or fix its permissions",
+        ) from None
+    return folder
+
+
+def load_model(path: str | Path) -> Any:
+    """Read a model written by `save_model`."""
+    folder = Path(path)
+    try:
+        words = json.loads((folder / "model.json").read_text())
+        if words["format"] != FORMAT:
+            raise KeyError("format")
+        with np.load(folder / "model.npz", allow_pickle=False) as numbers:
+            return _rebuild(words, dict(numbers))
+    except FileNotFoundError:
+        raise FileProblem(
+            f"{folder}, which holds no model",
+            "a folder with model.npz and model.json",
+            "pass the folder of a saved model",
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile):
+        raise FileProblem(
+            f"{folder}, whose model files are corrupt or of another version",
+            f"files written by dpadmm (format {FORMAT})",
+            "train and save the model again",
+        ) from None
+
+
+def _description(model: Any) -> dict[str, Any]:
+    rowmap = model.row_map_
+    description = {
+        "format": FORMAT,
+        "library_version": __version__,
+        "model": type(model).__name__,
+        "parameters": {name: getattr(model, name) for name in STORED_PARAMETERS},
+        "row_map": {
+            "row_norm": rowmap.row_norm,
+            "intercept": rowmap.intercept,
+            "lower": rowmap.lower,
+            "upper": rowmap.upper,
+        },
+        "n_iter": model.n_iter_,
+        "n_features": model.n_features_in_,
+        "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
+        "plan": model.plan_.to_dict(),
+        "privacy": model.privacy_.to_dict(),
+    }
+    if isinstance(model, DPLinearRegression):
+        description["target_bounds"] = list(model.target_bounds)
+    return description
+
+
+def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
+    kind = MODELS[words["model"]]
+    extra = {"target_bounds": tuple(words["target_bounds"])} if "target_bounds" in words else {}
+    model = kind(**words["parameters"], **extra)
+    fields = words["row_map"]
+    model.row_map_ = RowMap(
+        float(fields["row_norm"]),
+        bool(fields["intercept"]),
+        None if fields["lower"] is None else tuple(fields["lower"]),
+        None if fields["upper"] is None else tuple(fields["upper"]),
+    )
+    model.weights_ = numbers["weights"]
+    model.coef_ = numbers["coef"]
+    model.intercept_ = numbers["intercept"] if numbers["intercept"].ndim else float(numbers["intercept"])
+    if "classes" in numbers:
+        model.classes_ = numbers["classes"]
+    model.n_iter_ = int(words["n_iter"])
+    model.n_features_in_ = int(words["n_features"])
+    if words["feature_names"]:
+        model.feature_names_in_ = np.asarray(words["feature_names"], dtype=object)
+    if model.weights_.shape[0] != model.n_features_in_ + int(model.row_map_.intercept):
+        raise ValueError("the two files do not belong together")
+    model.plan_ = Plan.from_dict(words["plan"])
+    model.privacy_ = PrivacyStatement.from_dict(words["privacy"])
+    return model
+
+
+def _plain(labels: Any) -> Any:
+    """Text labels as a fixed-width array: object arrays would need pickle."""
+    labels = np.asarray(labels)
+    return labels.astype(str) if labels.dtype.kind == "O" else labels

@@ -1,0 +1,165 @@
+"""From public choices to problem, solver and plan: everything that happens before a row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
+from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
+from dpadmm.solvers.base import SOLVERS, Setting, Solver
+
+DEFAULT_SOLVER = "full-admm"
+DEFAULT_CLIP = 0.5
+"""Default clip in units of `row_norm`: half the logistic slope bound, for less noise at a small bias."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The public choices of one fit; None means the library's default."""
+
+    solver: str = "auto"
+    sampler: str | None = None
+    batch_size: int | None = None
+    steps: int | None = None
+    clip_norm: float | None = None
+    accountant: str | None = None
+    smoothing: Any = None
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A certified plan with the solver that will carry it out."""
+
+    problem: Problem
+    solver: Solver[Any]
+    plan: Plan
+
+
+def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices) -> Recipe:
+    """Choose what was left open, then certify.
+
+    Parameters
+    ----------
+    n_rows : int
+        Public number of rows.
+    """
+    kind = solver_class(choices.solver)
+    clip_norm = _clip_norm(choices.clip_norm, problem)
+    budget.require_meaningful(n_rows)
+    batch_size = _batch_size(choices.batch_size, n_rows)
+    sampler = _sampler(choices.sampler, kind, budget.relation, n_rows, batch_size)
+    setting = Setting(n_rows, gaussian_shift(budget.epsilon, budget.delta), budget.relation.record_distance, clip_norm)
+    solver = _solver(kind, problem, setting, batch_size, choices)
+    problem = _with_ridge(problem, solver)
+    plan = calibrate(budget, solver.requests(problem, clip_norm), sampler, n_rows, choices.accountant)
+    return Recipe(problem, solver, plan)
+
+
+def solver_class(name: str) -> type[Solver[Any]]:
+    if name == "auto":
+        return SOLVERS[DEFAULT_SOLVER]
+    if not isinstance(name, str) or name not in SOLVERS:
+        known = ", ".join(repr(known) for known in ("auto", *SOLVERS))
+        raise InvalidParameter(f"solver {name!r}", f"one of {known}", "choose a known solver")
+    return SOLVERS[name]
+
+
+def make_smoother(smoothing: Any, free: int) -> Smoother:
+    """None, ν of a ring Laplacian, or a smoother; the last `free` coordinates are not smoothed."""
+    if smoothing is None:
+        return Identity()
+    if isinstance(smoothing, (int, float)) and not isinstance(smoothing, bool):
+        return RingLaplacian(float(smoothing), free=free)
+    if callable(smoothing) and hasattr(smoothing, "norm_inverse"):
+        made: Smoother = smoothing
+        return made
+    raise InvalidParameter(
+        f"smoothing of type {type(smoothing).__name__}",
+        "None, a number (ν of the ring Laplacian) or a smoother from dpadmm.problem.smoothers",
+        "choose one of these",
+    )
+
+
+def _solver(
+    kind: type[Solver[Any]], problem: Problem, setting: Setting, batch_size: int, choices: Choices
+) -> Solver[Any]:
+    chosen = dict(choices.options or {})
+    if choices.steps is not None:
+        chosen["steps"] = _whole("steps", choices.steps)
+    chosen["smoother"] = make_smoother(choices.smoothing, problem.constraint.free)
+    try:
+        return kind.default(problem, setting, batch_size, **chosen)
+    except TypeError:
+        known = [name for name in getattr(kind, "__dataclass_fields__", ()) if name != "smoother"]
+        raise InvalidParameter(
+            f"solver_options {sorted(choices.options or {})} for solver {kind.name!r}",
+            f"options among {', '.join(known)}",
+            "remove or rename the unknown option",
+        ) from None
+
+
+def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
+    """The strongly convex schedules need the quadratic part of the penalty in the smooth term, not in the prox."""
+    if getattr(solver, "convexity", "general") != "strong":
+        return problem
+    penalty = problem.regularizer
+    if isinstance(penalty, SquaredL2):
+        return replace(problem, regularizer=Zero(), ridge=penalty.strength)
+    if isinstance(penalty, ElasticNet) and penalty.l1_ratio < 1:
+        ridge = penalty.strength * (1 - penalty.l1_ratio)
+        return replace(problem, regularizer=L1(penalty.strength * penalty.l1_ratio), ridge=ridge)
+    raise InvalidParameter(
+        f"convexity='strong' with penalty {penalty.name!r}",
+        "penalty 'l2', or 'elasticnet' with l1_ratio < 1",
+        "choose a penalty with a quadratic part, or convexity='general'",
+    )
+
+
+def _clip_norm(clip_norm: float | None, problem: Problem) -> float:
+    clip = DEFAULT_CLIP * problem.row_norm if clip_norm is None else clip_norm
+    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not (math.isfinite(clip) and clip > 0):
+        raise InvalidParameter(f"clip_norm={clip_norm!r}", "a finite clip_norm > 0", "leave it out for the default")
+    return float(clip)
+
+
+def _batch_size(batch_size: int | None, n_rows: int) -> int:
+    if batch_size is not None:
+        size = _whole("batch_size", batch_size)
+        if size > n_rows:
+            raise InvalidParameter(
+                f"batch_size={size}, more than the rows", "batch_size <= number of rows", "choose a smaller batch"
+            )
+        return size
+    return max(1, round(math.sqrt(n_rows)))
+
+
+def _sampler(name: str | None, kind: type[Solver[Any]], relation: Relation, n_rows: int, batch_size: int) -> Sampler:
+    if not kind.samples:
+        if name in (None, "full"):
+            return Everything()
+        make_sampler(name, n_rows, batch_size)
+        raise InvalidParameter(
+            f"sampler={name!r} with solver {kind.name!r}, which reads all rows at each step",
+            "sampler=None or 'full'",
+            "drop the sampler, or choose a mini-batch solver such as 'dp-sadmm'",
+        )
+    if name is None:
+        name = "truncated-poisson" if relation is Relation.REPLACE_ONE else "poisson"
+    return make_sampler(name, n_rows, batch_size)
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise InvalidParameter(f"{name}={value!r}", f"a whole number {name} >= 1", f"choose {name}")
+    return int(value)

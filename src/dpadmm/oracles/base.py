@@ -1,0 +1,120 @@
+"""The barrier: queries are admitted against the plan, noised, counted, and nothing else leaves."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
+from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.sampling import Batch
+from dpadmm.randomness import Streams
+
+Array = NDArray[np.float64]
+
+LARGEST_POINT = 1e100
+"""Queries at points beyond this are refused: margins would overflow and a row could show itself as a NaN."""
+
+
+class Rows(Protocol):
+    """Holds private rows. Returns raw sums, so only `PrivateOracle` may call it."""
+
+    n_rows: int
+
+    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array: ...
+
+    def difference_sum(
+        self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
+    ) -> Array: ...
+
+
+class PrivateOracle:
+    """Answers the queries of one plan, each with fresh noise, and refuses every other.
+
+    Notes
+    -----
+    *Formal guarantees.* Let the rows report sums of per-record contributions of norm at most the clip they are
+    given (`docs/proofs/sensitivity.md`). Then the transcript of all answers is an adaptive composition of exactly the
+    Gaussian sums in `plan.event`, and so has the (ε, δ) the accountant certified for that event. The raw sums reach
+    no attribute, log or exception; the only path from a sum to a caller is `release`.
+    """
+
+    def __init__(self, rows: Rows, plan: Plan, streams: Streams) -> None:
+        if rows.n_rows < 1:
+            raise QueryRefused("an empty table has nothing to ask")
+        self._rows, self._plan, self._streams = rows, plan, streams
+        self._asked: Counter[str] = Counter()
+        self._performed: Counter[tuple[str, GaussianSums]] = Counter()
+
+    def gradient(self, x: Array, kind: str = "gradient") -> Array:
+        """Noisy mean of the clipped row gradients at `x`."""
+        query = self._admit(kind, x)
+        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
+        return self.release(query, query.clip_norm, self._rows.gradient_sum(x, query.clip_norm, batch))
+
+    def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
+        """Noisy mean of clip(∇f_i(x)) − clip(∇f_i(anchor)), each difference clipped to the public `clip_norm`.
+
+        A clip of zero answers exactly zero without reading a row; it still counts as asked.
+        """
+        query = self._admit(kind, x, anchor)
+        if not query.scalable or not 0 <= clip_norm <= query.clip_norm:
+            raise QueryRefused(
+                f"the plan's {kind!r} query allows a clip between 0 and {query.clip_norm:g}, if scalable"
+            )
+        if clip_norm == 0:
+            self._count(query)
+            return np.zeros_like(x)
+        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
+        gradient_clip = query.clip_norm / 2
+        total = self._rows.difference_sum(x, anchor, gradient_clip, clip_norm, batch)
+        return self.release(query, clip_norm, total)
+
+    def release(self, query: Query, clip_norm: float, total: Array) -> Array:
+        """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
+        self._count(query)
+        noise = self._streams.noise.standard_normal(total.shape)
+        return (total + query.noise_multiplier * clip_norm * noise) / query.denominator
+
+    @property
+    def spent(self) -> Event:
+        """What was performed so far, in the order of the plan."""
+        return Event(
+            tuple(
+                GaussianSums(query.sampler, query.noise_multiplier, self._performed[query.kind, query.part])
+                for query in self._plan.queries
+            )
+        )
+
+    def require_promise_kept(self) -> None:
+        """Raise unless exactly the planned event was performed."""
+        if self.spent != self._plan.event:
+            raise PromiseBroken("the queries performed differ from the queries planned, so nothing is released")
+
+    def _admit(self, kind: str, *points: Array) -> Query:
+        query = self._plan.query(kind)
+        if query is None:
+            raise QueryRefused(f"the plan contains no {kind!r} query")
+        if self._asked[kind] >= query.count:
+            raise QueryRefused(f"all {query.count} planned {kind!r} queries have been answered")
+        if not (math.isfinite(query.noise_multiplier) and query.noise_multiplier > 0):
+            raise QueryRefused("a query without noise is never answered")
+        for point in points:
+            if not (np.all(np.isfinite(point)) and np.abs(point).max(initial=0.0) <= LARGEST_POINT):
+                raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
+        self._asked[kind] += 1
+        return query
+
+    def _count(self, query: Query) -> None:
+        self._performed[query.kind, query.part] += 1
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an oracle holds private rows and is never copied or stored")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(queries={[query.kind for query in self._plan.queries]})"

@@ -1,0 +1,41 @@
+"""No noise: turns the private algorithms into STOC-ADMM and SVRG-ADMM, for baselines and tests. Never private."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.oracles.base import Rows
+from dpadmm.privacy.sampling import Everything, Sampler
+from dpadmm.randomness import make_streams
+
+Array = NDArray[np.float64]
+
+
+class ExactOracle:
+    """Answers any number of queries exactly; nothing it returns may be called private.
+
+    Parameters
+    ----------
+    rows : Rows
+        The data.
+    sampler : Sampler
+        Draws the batches of "gradient" and "difference" queries; "snapshot" queries always read every row.
+    random_state : int or None
+        Seed of the batches.
+    """
+
+    def __init__(self, rows: Rows, sampler: Sampler | None = None, random_state: int | None = None) -> None:
+        self._rows = rows
+        self._sampler = Everything() if sampler is None else sampler
+        self._stream = make_streams(random_state).sampling
+
+    def gradient(self, x: Array, kind: str = "gradient") -> Array:
+        sampler = Everything() if kind == "snapshot" else self._sampler
+        n = self._rows.n_rows
+        return self._rows.gradient_sum(x, np.inf, sampler.draw(n, self._stream)) / sampler.denominator(n)
+
+    def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
+        n = self._rows.n_rows
+        batch = self._sampler.draw(n, self._stream)
+        return self._rows.difference_sum(x, anchor, np.inf, np.inf, batch) / self._sampler.denominator(n)

@@ -1,0 +1,100 @@
+"""What an accountant is: a stateless judge that certifies the events it has a proof for and refuses all others."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Protocol
+
+from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
+from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.registry import Registry
+
+
+class Accountant(Protocol):
+    """Turns an event into ε at a given δ, or refuses.
+
+    Formal guarantees
+    -----------------
+    For every adaptive mechanism described by `event` and every pair of tables related by `relation`, the output laws
+    P, Q satisfy H_{exp(ε)}(P‖Q) ≤ δ whenever `epsilon(event, δ, relation)` ≤ ε, and likewise for `delta`.
+    """
+
+    name: ClassVar[str]
+
+    def check(self, event: Event, relation: Relation) -> None:
+        """Refuse, in words, what this accountant has no proof for. Costs nothing."""
+        ...
+
+    def epsilon(self, event: Event, delta: float, relation: Relation) -> float:
+        """Certified ε ≥ 0 at `delta`; `math.inf` when no finite ε can be certified."""
+        ...
+
+    def delta(self, event: Event, epsilon: float, relation: Relation) -> float:
+        """Certified δ at `epsilon`."""
+        ...
+
+    def proof_status(self, event: Event, relation: Relation) -> str:
+        """Where the proof of the certificate is, for the privacy statement."""
+        ...
+
+
+ACCOUNTANTS: Registry[type[Accountant]] = Registry("accountant")
+
+
+def make_accountant(name: str) -> Accountant:
+    """The accountant called `name`."""
+    return ACCOUNTANTS[name]()
+
+
+def default_accountant(event: Event) -> str:
+    """Full-data events have an exact accountant; everything else goes to privacy-loss distributions."""
+    return "gaussian" if event.full_batch else "pld"
+
+
+def require_wellformed(event: Event) -> None:
+    """An event with no part, no noise or no release is a programming error, never a private mechanism."""
+    if not event.parts:
+        raise CannotCertify("given an event without parts; expected at least one release; plan at least one query")
+    for part in event.parts:
+        if not (math.isfinite(part.noise_multiplier) and part.noise_multiplier > 0):
+            raise CannotCertify(
+                f"given a noise multiplier of {part.noise_multiplier}; expected a finite positive number; "
+                "a release without noise has no finite epsilon"
+            )
+        if part.count < 1:
+            raise CannotCertify(f"given {part.count} releases; expected at least one; drop the empty query")
+
+
+def require_probability(delta: float) -> float:
+    if not 0.0 < delta < 1.0:
+        raise InvalidParameter(f"delta={delta}", "0 < delta < 1", "use about 1e-5, and less than 1/n")
+    return float(delta)
+
+
+def require_nonnegative(epsilon: float) -> float:
+    if not (math.isfinite(epsilon) and epsilon >= 0.0):
+        raise InvalidParameter(f"epsilon={epsilon}", "a finite epsilon >= 0", "choose epsilon, for instance 1.0")
+    return float(epsilon)
+
+
+def mismatch(accountant: str, part: GaussianSums, relation: Relation, why: str, do: str) -> SchemeMismatch:
+    """The refusal every accountant uses for a sampler it has no proof for."""
+    return SchemeMismatch(
+        f"given sampler {part.sampler.name!r} with accountant {accountant!r} under relation {str(relation)!r}; "
+        f"expected a combination with a proof: {why}; {do}"
+    )
+
+
+def full_data_shift(event: Event, relation: Relation) -> float:
+    """µ of the single Gaussian that the full-data parts compose to: µ² = Σ count·(distance/z)².
+
+    Formal guarantees
+    -----------------
+    Exact: a product of Gaussian pairs has the trade-off of one Gaussian pair at the root of the sum of squares
+    (Dong, Roth & Su 2022, Cor. 3.3; docs/proofs/gaussian.md).
+    """
+    distance = relation.record_distance
+    return math.sqrt(
+        math.fsum(p.count * (distance / p.noise_multiplier) ** 2 for p in event.parts if p.sampler.name == "full")
+    )

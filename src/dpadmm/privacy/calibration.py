@@ -1,0 +1,221 @@
+"""From a budget and a list of requests to a certified plan: the least noise an accountant accepts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, SchemeMismatch
+from dpadmm.privacy import plan_cache
+from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
+from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.events import Event
+from dpadmm.privacy.plan import Plan, Query, Request
+from dpadmm.privacy.sampling import Everything, Sampler
+
+# The search stops inside this band of ε and would rather use a little too much noise than too little.
+LOWEST, AIM = 0.997, 0.9985
+MAX_EVALUATIONS = 60
+
+
+def calibrate(
+    budget: Budget,
+    requests: Sequence[Request],
+    sampler: Sampler,
+    n_rows: int,
+    accountant: str | None = None,
+    cache: bool = True,
+) -> Plan:
+    """The plan with the least noise that keeps the promise.
+
+    Parameters
+    ----------
+    budget : Budget
+        What is promised.
+    requests : sequence of Request
+        What the solver will ask; the noise multiplier of request k is `scale · relative_noise_k`.
+    sampler : Sampler
+        Draws the batch of every request that is not `full_data`.
+    n_rows : int
+        Public number of rows (under add-remove: a public number standing for it).
+    accountant : str, optional
+        "gaussian", "rdp" or "pld"; by default the exact one if every request reads all rows, else "pld".
+    cache : bool
+        Remember the result of a costly search in the user's cache directory (see `plan_cache` for the trust in it).
+
+    Returns
+    -------
+    Plan
+        With `epsilon_achieved` in [0.99 ε, ε].
+
+    Formal guarantees
+    -----------------
+    The accountant certified the plan's own event at δ with `epsilon_achieved` ≤ ε; a mismatch of sampler,
+    accountant and relation is refused before any search. All inputs are public and no row is read.
+
+    Examples
+    --------
+    >>> plan = calibrate(Budget(1.0, 1e-5), [Request("gradient", 10, 1.0)], Everything(), 48842)
+    >>> f"{plan.queries[0].noise_std:.5f}"
+    '0.00048'
+    """
+    budget.require_meaningful(n_rows)
+    _require_usable(requests, sampler, n_rows)
+    name = default_accountant(_event(requests, sampler, 1.0)) if accountant is None else accountant
+    judge = make_accountant(name)
+    _refuse_mismatch(judge, requests, sampler, budget.relation)
+    # The exact accountant is faster than a file, and then needs no trust in one.
+    remember = cache and name != "gaussian"
+    key = plan_cache.key(budget, requests, sampler, n_rows, name) if remember else ""
+    hit = plan_cache.read(key, budget.epsilon) if remember else None
+    scale, achieved = hit if hit is not None else _search(judge, budget, requests, sampler)
+    if remember and hit is None:
+        plan_cache.write(key, scale, achieved)
+    status = judge.proof_status(_event(requests, sampler, scale), budget.relation)
+    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status)
+
+
+def verify_plan(plan: Plan) -> float:
+    """Re-run the accountant of a plan from scratch and return its ε.
+
+    Formal guarantees
+    -----------------
+    Raises `PromiseBroken` if the certified ε exceeds the budget or what the plan says about itself. No cache is read.
+    """
+    epsilon = make_accountant(plan.accountant).epsilon(plan.event, plan.budget.delta, plan.budget.relation)
+    stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
+    if not epsilon <= stated:
+        raise PromiseBroken(
+            f"given a plan stating epsilon {stated:.6g} whose event costs {epsilon:.6g}; expected no more than stated; "
+            "discard the plan and calibrate again"
+        )
+    return epsilon
+
+
+def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) -> None:
+    if not requests:
+        raise InvalidParameter("no request", "at least one request", "let the solver ask for something")
+    for request in requests:
+        good = request.count >= 1 and _positive(request.clip_norm) and _positive(request.relative_noise)
+        if not good:
+            raise InvalidParameter(
+                f"request {request.kind!r} with count {request.count}, clip {request.clip_norm} and relative noise "
+                f"{request.relative_noise}",
+                "count >= 1 and finite positive clip and noise",
+                "correct the request",
+            )
+    if getattr(sampler, "n_rows", n_rows) != n_rows:
+        raise SchemeMismatch(
+            f"given a sampler made for another number of rows than {n_rows}; expected the same number; "
+            "make the sampler from the table's public number of rows"
+        )
+
+
+def _positive(value: float) -> bool:
+    return math.isfinite(value) and value > 0
+
+
+def _refuse_mismatch(judge: Accountant, requests: Sequence[Request], sampler: Sampler, relation: Relation) -> None:
+    # Noise large enough that only the scheme, never the amount of noise, can be refused.
+    quietest = min(request.relative_noise for request in requests)
+    judge.check(_event(requests, sampler, 10.0 / quietest), relation)
+
+
+def _sampler_of(request: Request, sampler: Sampler) -> Sampler:
+    return Everything() if request.full_data else sampler
+
+
+def _queries(requests: Sequence[Request], sampler: Sampler, n_rows: int, scale: float) -> tuple[Query, ...]:
+    return tuple(
+        Query(
+            r.kind,
+            r.count,
+            r.clip_norm,
+            _sampler_of(r, sampler),
+            _sampler_of(r, sampler).denominator(n_rows),
+            scale * r.relative_noise,
+            r.scalable,
+        )
+        for r in requests
+    )
+
+
+def _event(requests: Sequence[Request], sampler: Sampler, scale: float) -> Event:
+    return Event(tuple(query.part for query in _queries(requests, sampler, 1, scale)))
+
+
+def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], sampler: Sampler) -> tuple[float, float]:
+    """(scale, ε) with ε in [0.997, 1]·budget.epsilon, by a bracketed secant on log ε against log scale."""
+    refusal: CannotCertify | None = None
+
+    def excess(log_scale: float) -> float:
+        nonlocal refusal
+        event = _event(requests, sampler, math.exp(log_scale))
+        try:
+            epsilon = judge.epsilon(event, budget.delta, budget.relation)
+        except CannotCertify as error:
+            refusal = error
+            return math.inf
+        return math.log(max(epsilon, 1e-12) / budget.epsilon)
+
+    start = _first_guess(budget, requests, sampler)
+    found = _bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
+    if found is None:
+        if refusal is not None:
+            raise refusal
+        raise CannotCertify(
+            f"given epsilon={budget.epsilon:g}, delta={budget.delta:g} for {sum(r.count for r in requests)} releases; "
+            f"expected a noise level that accountant {judge.name!r} certifies for it; "
+            "use fewer steps, a larger batch, a larger epsilon or accountant='pld'"
+        )
+    return math.exp(found[0]), budget.epsilon * math.exp(found[1])
+
+
+def _bracketed_secant(
+    excess: Callable[[float], float], start: float, lowest: float, aim: float
+) -> tuple[float, float] | None:
+    """A point x of a decreasing function with lowest ≤ excess(x) ≤ 0, or None."""
+    low, high, narrow = -math.inf, math.inf, 1e-9
+    last: tuple[float, float] | None = None
+    x, slope = start, -1.2
+    for _ in range(MAX_EVALUATIONS):
+        value = excess(x)
+        if lowest <= value <= 0:
+            return x, value
+        low, high = (x, high) if value > 0 else (low, x)
+        if math.isinf(value):
+            # Below a refusal there is nothing to find, so the gap above it need not be searched to the last digit.
+            narrow = 1e-3
+            x = x + 0.3 if math.isinf(high) else 0.5 * (low + high)
+        else:
+            if last is not None and abs(x - last[0]) > 1e-12:
+                slope = min(max((value - last[1]) / (x - last[0]), -20.0), -0.2)
+            last = (x, value)
+            x += min(max((aim - value) / slope, -1.5), 1.5)
+        if not low < x < high:
+            x = 0.5 * (low + high)
+        if high - low < narrow:
+            return None
+    return None
+
+
+def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) -> float:
+    """log scale at which the central limit theorem for composition meets the budget."""
+    from scipy.optimize import brentq
+
+    target = gaussian_shift(budget.epsilon, budget.delta)
+    distance = budget.relation.record_distance
+
+    def surplus(log_scale: float) -> float:
+        total = 0.0
+        for r in requests:
+            mu = distance / (math.exp(log_scale) * r.relative_noise)
+            rate = 1.0 if r.full_data else float(getattr(sampler, "rate", 1.0))
+            squared = mu * mu if rate == 1.0 else rate**2 * math.expm1(min(mu * mu, 50.0))
+            if sampler.name in ("poisson", "truncated-poisson") and distance == 2.0 and rate < 1.0:
+                squared = 4.0 * rate**2 * math.sinh(min(mu * mu / 4.0, 50.0))
+            total += r.count * squared
+        return math.log(total) - 2.0 * math.log(target)
+
+    return float(brentq(surplus, -15.0, 35.0, xtol=1e-3))

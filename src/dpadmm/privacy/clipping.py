@@ -1,0 +1,46 @@
+"""Per-example clipping of linear models without forming a gradient: a row's gradient is slope ⊗ row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SAFETY = 1.0 - 1e-6
+"""Contributions are clipped to C·SAFETY, so that rounding to float32 (relative error 6e-8) cannot exceed C."""
+
+
+def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm: float) -> NDArray[np.float64]:
+    """Scale each slope so that ‖slope ⊗ row‖ = ‖slope‖·‖row‖ ≤ clip_norm.
+
+    Parameters
+    ----------
+    slopes : (m,) or (m, K)
+        Derivative of the loss in the margin, one a row.
+    row_norms : (m,)
+        Euclidean norms of the rows, accumulated in float64.
+    clip_norm : float
+        The bound C on one record's contribution.
+
+    Notes
+    -----
+    *Formal guarantees.* For every input, finite or not, each returned slope times its row has norm at most
+    `clip_norm`; a non-finite slope becomes zero.
+    """
+    slopes = np.where(np.isfinite(slopes), slopes, 0.0).astype(np.float64)
+    sizes = np.abs(slopes) if slopes.ndim == 1 else _vector_norms(slopes)
+    with np.errstate(over="ignore"):
+        norms = sizes * row_norms
+    limit = clip_norm * SAFETY
+    factors = np.ones_like(norms)
+    np.divide(limit, norms, out=factors, where=norms > limit)
+    return slopes * (factors if slopes.ndim == 1 else factors[:, None])
+
+
+def _vector_norms(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    peak = np.abs(slopes).max(axis=1, initial=0.0)
+    safe = np.where(peak > 0, peak, 1.0)
+    scaled = slopes / safe[:, None]
+    norms: NDArray[np.float64] = safe * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    return np.where(peak > 0, norms, 0.0)

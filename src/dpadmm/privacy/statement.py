@@ -1,0 +1,133 @@
+"""The privacy statement: one paragraph a data-protection officer can read, and the same as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpadmm._version import __version__
+from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.plan import Plan, Query
+
+ARITHMETIC_CAVEAT = (
+    "Noise is drawn in double precision; like every floating-point implementation of the Gaussian mechanism this is an "
+    "approximation of the real-valued mechanism the proof speaks of, and timing is not protected."
+)
+
+_RELATION_WORDS = {
+    Relation.REPLACE_ONE: "replacing the data in any one row by any other data",
+    Relation.ADD_REMOVE: "adding or removing any one row",
+}
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What was promised, to whom, and why it holds.
+
+    Attributes
+    ----------
+    epsilon, delta, relation
+        The promise.
+    epsilon_achieved
+        What the accountant certifies for the queries performed; at most `epsilon`.
+    unit
+        Whose data is protected: one row of the table.
+    mechanisms
+        Every kind of query, in words.
+    accountant, proof_status
+        Who certifies, and on what proof.
+    assumptions
+        What must be true outside the library.
+    seeded
+        True if the noise can be repeated by whoever knows the seed: then nothing is private.
+    """
+
+    epsilon: float
+    delta: float
+    relation: str
+    epsilon_achieved: float
+    unit: str
+    mechanisms: tuple[str, ...]
+    accountant: str
+    proof_status: str
+    assumptions: tuple[str, ...]
+    seeded: bool
+    solver: str
+    plan_digest: str
+    arithmetic: str = ARITHMETIC_CAVEAT
+    library_version: str = __version__
+
+    @classmethod
+    def of(cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool) -> PrivacyStatement:
+        return cls(
+            epsilon=plan.budget.epsilon,
+            delta=plan.budget.delta,
+            relation=str(plan.budget.relation),
+            epsilon_achieved=plan.epsilon_achieved,
+            unit="one row of the table",
+            mechanisms=tuple(describe(query) for query in plan.queries),
+            accountant=plan.accountant,
+            proof_status=plan.proof_status,
+            assumptions=_standing_assumptions(plan) + assumptions,
+            seeded=seeded,
+            solver=solver,
+            plan_digest=plan.digest,
+        )
+
+    @property
+    def text(self) -> str:
+        relation = Relation.parse(self.relation)
+        lead = (
+            "seeded: NOT private. Whoever knows the seed can subtract the noise. With a secret seed, this "
+            if (self.seeded)
+            else "This "
+        )
+        return (
+            f"{lead}model is ({self.epsilon:g}, {self.delta:g})-differentially private under {self.relation} "
+            f"neighbours: {_RELATION_WORDS[relation]} changes the probability of any outcome by a factor of at most "
+            f"e^{self.epsilon:g}, but for an extra probability of at most {self.delta:g}. The unit of privacy is "
+            f"{self.unit}; a person with several rows is protected less. The solver {self.solver} touched the data "
+            f"only through: {'; '.join(self.mechanisms)}. The {self.accountant} accountant certifies "
+            f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries ({self.proof_status}). "
+            f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} (dpadmm {self.library_version})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "statement": self.text}
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> PrivacyStatement:
+        rest = {key: value for key, value in fields.items() if key != "statement"}
+        rest["mechanisms"] = tuple(rest["mechanisms"])
+        rest["assumptions"] = tuple(rest["assumptions"])
+        return cls(**rest)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+_SAMPLER_WORDS = {
+    "full": "all rows",
+    "poisson": "rows drawn independently (Poisson sampling)",
+    "truncated-poisson": "rows drawn independently and capped in number (truncated Poisson sampling)",
+    "fixed": "a fresh fixed-size random set of rows",
+}
+
+
+def describe(query: Query) -> str:
+    """One query kind in words."""
+    return (
+        f"{query.count} noisy {query.kind} sums over {_SAMPLER_WORDS[query.sampler.name]}, each row's contribution "
+        f"clipped to norm {query.clip_norm:g}, Gaussian noise of {query.noise_multiplier:.4g} times the clip"
+    )
+
+
+def _standing_assumptions(plan: Plan) -> tuple[str, ...]:
+    declared = "parameters, bounds, classes and penalties were chosen without looking at these rows"
+    secret = "the noise and its generator stay secret"
+    sampled = any(query.sampler.name != "full" for query in plan.queries)
+    return (declared, secret + (", and so do the sampled batches" if sampled else ""))

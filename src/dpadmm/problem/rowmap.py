@@ -1,0 +1,145 @@
+"""The public map from a raw row to the row a model sees: declared bounds, an intercept, a bound on the norm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpadmm.errors import InvalidParameter
+
+Matrix = Any  # dense ndarray or scipy CSR
+
+
+@dataclass(frozen=True)
+class RowMap:
+    """Each row is mapped by itself, by rules fixed before the data: nothing is measured.
+
+    1. With `lower`, `upper`: clip each feature to its declared range and scale it to [0, 1].
+    2. With `intercept`: append a constant 1, so that the intercept counts in the norm like any feature.
+    3. Scale the row down to norm `row_norm` if it is longer. A row with a non-finite entry becomes zero.
+
+    Examples
+    --------
+    >>> RowMap(intercept=True).apply(np.array([[3.0, 0.0], [0.0, 0.0]])).round(3).tolist()
+    [[0.949, 0.0, 0.316], [0.0, 0.0, 1.0]]
+    """
+
+    row_norm: float = 1.0
+    intercept: bool = True
+    lower: tuple[float, ...] | None = None
+    upper: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.row_norm) and self.row_norm > 0):
+            raise InvalidParameter(
+                f"row_norm={self.row_norm!r}", "a finite row_norm > 0", "declare a bound on the rows"
+            )
+
+    @classmethod
+    def declare(cls, row_norm: float, intercept: bool, bounds: Any, n_features: int) -> RowMap:
+        """Check `bounds`, a pair (lower, upper) of numbers or of sequences with one entry a feature."""
+        if bounds is None:
+            return cls(row_norm, intercept)
+        ask = InvalidParameter(
+            "bounds that are not a pair of finite numbers or sequences",
+            f"bounds=(lower, upper) with lower < upper for each of the {n_features} features",
+            "declare the range each feature can take, from public knowledge",
+        )
+        try:
+            low, high = bounds
+            lower = np.broadcast_to(np.asarray(low, dtype=float), (n_features,))
+            upper = np.broadcast_to(np.asarray(high, dtype=float), (n_features,))
+        except (TypeError, ValueError):
+            raise ask from None
+        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
+            raise ask
+        return cls(row_norm, intercept, tuple(lower.tolist()), tuple(upper.tolist()))
+
+    def apply(self, X: Matrix) -> Matrix:
+        """The mapped rows, in the precision and the format of `X`."""
+        return self._apply_sparse(X) if sparse.issparse(X) else self._apply_dense(np.asarray(X))
+
+    def _apply_dense(self, X: NDArray[Any]) -> NDArray[Any]:
+        n, d = X.shape
+        out = np.empty((n, d + int(self.intercept)), dtype=X.dtype)
+        out[:, :d] = X
+        bad = ~np.isfinite(X).all(axis=1)
+        out[bad, :d] = 0
+        if self.lower is not None and self.upper is not None:
+            lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+            features = out[:, :d]
+            np.clip(features, lower, upper, out=features)
+            features -= lower
+            features /= upper - lower
+        if self.intercept:
+            out[:, d] = 1
+        shrink = _shrink_factor(*row_norms(out), self.row_norm)
+        out *= np.where(bad, 0.0, shrink).astype(out.dtype)[:, None]
+        return out
+
+    def _apply_sparse(self, X: Any) -> Any:
+        X = sparse.csr_matrix(X, copy=True)
+        X.sum_duplicates()
+        n, d = X.shape
+        bad = np.zeros(n, dtype=bool)
+        bad[np.repeat(np.arange(n), np.diff(X.indptr))[~np.isfinite(X.data)]] = True
+        X.data[~np.isfinite(X.data)] = 0
+        if self.lower is not None and self.upper is not None:
+            if any(low != 0 for low in self.lower):
+                raise InvalidParameter(
+                    "sparse rows with a non-zero lower bound", "lower bounds of 0", "pass dense rows, or bounds from 0"
+                )
+            upper = np.asarray(self.upper)[X.indices]
+            X.data = (np.clip(X.data, 0, upper) / upper).astype(X.dtype)
+        if self.intercept:
+            ones = np.ones((n, 1), dtype=X.dtype)
+            X = sparse.csr_matrix(sparse.hstack([X, ones], format="csr", dtype=X.dtype))
+        shrink = np.where(bad, 0.0, _shrink_factor(*row_norms(X), self.row_norm))
+        X.data *= np.repeat(shrink, np.diff(X.indptr)).astype(X.dtype)
+        return X
+
+    def fold(self, weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Coefficients and intercept in the units of the raw features, for rows no longer than `row_norm`.
+
+        `weights` has one row a mapped feature; the intercept comes back as zeros where there is none.
+        """
+        weights = weights.reshape(len(weights), -1)
+        d = len(weights) - int(self.intercept)
+        coef = weights[:d].copy()
+        offset = weights[d].copy() if self.intercept else np.zeros(weights.shape[1])
+        if self.lower is not None and self.upper is not None:
+            lower, width = np.asarray(self.lower), np.asarray(self.upper) - np.asarray(self.lower)
+            coef /= width[:, None]
+            offset -= lower @ coef
+        return coef, offset
+
+
+def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(peak, ratio) with ‖row‖ = peak · ratio, both accumulated in float64, safe for rows of size 1e300."""
+    if sparse.issparse(X):
+        counts = np.diff(X.indptr)
+        owner = np.repeat(np.arange(X.shape[0]), counts)
+        values = np.abs(X.data.astype(np.float64))
+        peak = np.zeros(X.shape[0])
+        np.maximum.at(peak, owner, values)
+        safe = np.where(peak > 0, peak, 1.0)
+        squares = np.bincount(owner, weights=(values / safe[owner]) ** 2, minlength=X.shape[0])
+        return safe, np.sqrt(squares)
+    peak = np.abs(X).max(axis=1, initial=0).astype(np.float64)
+    safe = np.where(peak > 0, peak, 1.0)
+    ratio = np.empty(len(X))
+    block = max(1, (1 << 20) // max(1, X.shape[1]))
+    for start in range(0, len(X), block):
+        rows = X[start : start + block].astype(np.float64) / safe[start : start + block, None]
+        ratio[start : start + block] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return safe, ratio
+
+
+def _shrink_factor(peak: NDArray[np.float64], ratio: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
+    """min(1, bound / (peak · ratio)), without forming the product, which may overflow."""
+    ratio = np.where(ratio > 0, ratio, 1.0)
+    return np.minimum(1.0, (bound / peak) / ratio)

@@ -1,0 +1,38 @@
+"""What a report shows; all of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.report.coefficients import Coefficients
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The content of one report folder.
+
+    Parameters
+    ----------
+    title, subtitle : str
+        Headings of the page.
+    results : sequence of (name, value)
+        Numbers that may be published, such as the accuracy on simulated data.
+    statement, plan, coefficients
+        Of the released model.
+    axis_label : str
+        What a coefficient means.
+    relevant : collection of int, optional
+        Features known to matter (simulated data only).
+    """
+
+    title: str
+    subtitle: str
+    results: Sequence[tuple[str, str]]
+    statement: PrivacyStatement
+    plan: Plan
+    coefficients: Coefficients
+    axis_label: str
+    relevant: Collection[int] | None = None

@@ -1,0 +1,159 @@
+"""The report as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from string import Template
+
+from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.report.coefficients import Coefficients
+from dpadmm.report.content import Report
+from dpadmm.report.styles import STYLES
+
+MOST_LISTED = 30
+
+_PAGE = Template("""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>$title</title>
+<style>$styles</style>
+</head>
+<body>
+<main>
+<header>
+<h1>$title</h1>
+<p class="subtitle">$subtitle</p>
+</header>
+$warning
+<section class="cards" aria-label="The promise in short">$cards</section>
+$results
+<section>
+<h2>Privacy statement</h2>
+<p class="statement">$statement</p>
+</section>
+<section>
+<h2>What was asked of the data</h2>
+<div class="scroll">$plan</div>
+<p class="note">Noise is the standard deviation on each released mean. Nothing else about the rows left the
+computation; all later steps use only these noisy answers.</p>
+</section>
+<section>
+<h2>Coefficients</h2>
+<figure><img alt="$picture_text" src="data:image/png;base64,$picture"></figure>
+<details><summary>The $listed largest as a table</summary>
+<div class="scroll">$coefficients</div></details>
+</section>
+<section>
+<h2>What has to be true</h2>
+<ul>$assumptions</ul>
+<p class="note">$arithmetic</p>
+</section>
+<footer>dpadmm $version · plan $digest</footer>
+</main>
+</body>
+</html>
+""")
+
+_SAMPLERS = {
+    "full": "all rows",
+    "poisson": "Poisson sample",
+    "truncated-poisson": "truncated Poisson sample",
+    "fixed": "fixed-size random set",
+}
+
+
+def report_page(report: Report, picture: bytes) -> str:
+    """HTML of a report, with the coefficient picture given as PNG."""
+    statement, coefficients = report.statement, report.coefficients
+    listed = coefficients.largest(MOST_LISTED)
+    return _PAGE.substitute(
+        title=escape(report.title),
+        subtitle=escape(report.subtitle),
+        styles=STYLES,
+        warning=_warning(statement),
+        cards=_cards(statement),
+        results=_results(report.results),
+        statement=escape(statement.text),
+        plan=_plan_table(report.plan),
+        picture=base64.b64encode(picture).decode("ascii"),
+        picture_text=f"The {len(listed)} largest coefficients of the model",
+        listed=len(listed),
+        coefficients=_coefficient_table(coefficients, listed.tolist()),
+        assumptions="".join(f"<li>{escape(_sentence(each))}</li>" for each in statement.assumptions),
+        arithmetic=escape(statement.arithmetic),
+        version=escape(statement.library_version),
+        digest=escape(statement.plan_digest[:16]),
+    )
+
+
+def _warning(statement: PrivacyStatement) -> str:
+    if not statement.seeded:
+        return ""
+    return (
+        '<p class="warning"><strong>Seeded: NOT private.</strong> Whoever knows the seed can subtract the noise. '
+        "Train without a seed before showing this model to anyone.</p>"
+    )
+
+
+def _cards(statement: PrivacyStatement) -> str:
+    cards = (
+        ("ε promised", f"{statement.epsilon:g}", f"{statement.epsilon_achieved:.4g} certified"),
+        ("δ", f"{statement.delta:g}", "extra probability"),
+        ("neighbours", statement.relation, f"unit: {statement.unit}"),
+        ("accountant", statement.accountant, statement.proof_status),
+    )
+    return "".join(
+        f'<div class="card"><span class="label">{escape(label)}</span><span class="value">{escape(value)}</span>'
+        f'<span class="note">{escape(note)}</span></div>'
+        for label, value, note in cards
+    )
+
+
+def _results(results: Sequence[tuple[str, str]]) -> str:
+    if not results:
+        return ""
+    return f'<section><h2>Results</h2><div class="scroll">{_table(("", ""), results, "pairs")}</div></section>'
+
+
+def _plan_table(plan: Plan) -> str:
+    head = ("query", "times", "rows used", "clip", "noise / clip", "noise")
+    return _table(head, [_query_cells(query) for query in plan.queries], "numbers")
+
+
+def _query_cells(query: Query) -> tuple[str, ...]:
+    words = _SAMPLERS.get(query.sampler.name, query.sampler.name)
+    if query.sampler.name != "full":
+        words += f", {query.denominator:,.0f} rows" + ("" if query.sampler.name == "fixed" else " on average")
+    return (
+        query.kind,
+        f"{query.count:,}",
+        words,
+        f"{query.clip_norm:g}",
+        f"{query.noise_multiplier:.4g}",
+        f"{query.noise_std:.3g}",
+    )
+
+
+def _coefficient_table(table: Coefficients, listed: Sequence[int]) -> str:
+    head = ("feature", *(("coefficient",) if len(table.outputs) == 1 else table.outputs))
+    rows = [(table.names[i], *(f"{value:.4g}" for value in table.values[:, i])) for i in listed]
+    return _table(head, [*rows, ("(intercept)", *(f"{value:.4g}" for value in table.intercepts))], "numbers")
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str) -> str:
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return (
+        f'<table class="{style}">{f"<thead><tr>{top}</tr></thead>" if any(head) else ""}<tbody>{body}</tbody></table>'
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."

@@ -1,0 +1,168 @@
+"""The linearised ADMM step and the averages shared by the ADMM family.
+
+| symbol | word                 | meaning                                                    |
+|--------|----------------------|------------------------------------------------------------|
+| x      | primal block         | enters the loss                                            |
+| y      | auxiliary block      | enters the regulariser, Ax + By = c                        |
+| dual   | scaled dual λ        | augmented term (β/2)‖Ax + By − c + λ‖²                     |
+| beta   | penalty parameter    | β                                                          |
+| eta    | step size            | η of the papers; the step taken is s = 1/(1/η + β‖A‖²)     |
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.smoothers import Smoother
+from dpadmm.solvers.base import Setting, Solution
+
+Array = NDArray[np.float64]
+Averaging = Literal["all", "tail", "linear", "last"]
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """The three blocks of ADMM."""
+
+    x: Array
+    y: Array
+    dual: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Running weighted sums of the iterates: averaging is free, because iterates are already released."""
+
+    x: Array
+    y: Array
+    dual: Array
+    weight: float = 0.0
+
+    @classmethod
+    def empty(cls, problem: Problem) -> Average:
+        return cls(*problem.zeros())
+
+    def add(self, point: Iterate, weight: float) -> Average:
+        if weight == 0:
+            return self
+        return Average(
+            self.x + weight * point.x, self.y + weight * point.y, self.dual + weight * point.dual, self.weight + weight
+        )
+
+    @property
+    def mean(self) -> Iterate:
+        return Iterate(self.x / self.weight, self.y / self.weight, self.dual / self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedState:
+    """Steps taken, current blocks, running average."""
+
+    t: int
+    point: Iterate
+    average: Average
+
+
+class AveragedADMM:
+    """Start at zero, end with the average: what DP-SADMM, ssADMM and mpADMM have in common."""
+
+    steps: int
+    beta: float
+    averaging: Averaging
+
+    def init(self, problem: Problem) -> AveragedState:
+        return AveragedState(0, start(problem), Average.empty(problem))
+
+    def advance(self, state: AveragedState, point: Iterate) -> AveragedState:
+        t = state.t + 1
+        return AveragedState(t, point, state.average.add(point, averaging_weight(self.averaging, t, self.steps)))
+
+    def finish(self, state: AveragedState, problem: Problem) -> Solution:
+        return release(problem, state.average, self.beta, self.steps)
+
+
+def averaging_weight(averaging: Averaging, step: int, steps: int) -> float:
+    """Weight of iterate number `step` (from 1) out of `steps`."""
+    if averaging == "all":
+        return 1.0
+    if averaging == "linear":
+        return float(step)
+    if averaging == "tail":
+        return float(2 * step > steps)
+    if averaging == "last":
+        return float(step == steps)
+    raise InvalidParameter(f"averaging={averaging!r}", "'all', 'tail', 'linear' or 'last'", "choose one of these")
+
+
+def start(problem: Problem) -> Iterate:
+    return Iterate(*problem.zeros())
+
+
+def stable_step(eta: float, beta: float, problem: Problem) -> float:
+    """s = η/γ with γ = 1 + ηβ‖AᵀA‖: the majoriser that keeps the linearised step stable for every smoother."""
+    return 1.0 / (1.0 / eta + beta * problem.constraint.norm_squared)
+
+
+def capped(eta: float, problem: Problem) -> float:
+    """η ≤ 1/(2g), g the public smoothness of one row's loss: the analysis needs it, the noise rewards it."""
+    return min(eta, 1.0 / (2.0 * problem.smoothness))
+
+
+def augmented_gradient(problem: Problem, point: Iterate, beta: float) -> Array:
+    """Gradient in x of the public part: ridge and augmented term."""
+    residual = problem.constraint.residual(point.x, point.y) + point.dual
+    return problem.public_gradient(point.x) + beta * problem.constraint.adjoint(residual)
+
+
+def auxiliary(problem: Problem, point: Iterate, beta: float) -> Iterate:
+    """Iterate with y ← argmin_y r(y) + (β/2)‖Ax + By − c + λ‖²."""
+    y = problem.constraint.auxiliary_update(problem.regularizer, point.x, point.y, point.dual, beta)
+    return Iterate(point.x, y, point.dual)
+
+
+def primal(problem: Problem, point: Iterate, direction: Array, step: float, smoother: Smoother) -> Iterate:
+    """Iterate with x ← x − s S(direction)."""
+    return Iterate(point.x - step * smoother(direction), point.y, point.dual)
+
+
+def dual_ascent(problem: Problem, point: Iterate, rate: float = 1.0) -> Iterate:
+    """Iterate with λ ← λ + rate·(Ax + By − c)."""
+    return Iterate(point.x, point.y, point.dual + rate * problem.constraint.residual(point.x, point.y))
+
+
+def release(problem: Problem, average: Average, beta: float, steps: int) -> Solution:
+    """Coefficients from averaged blocks: one more y-step restores the exact zeros that averaging blurs."""
+    point = auxiliary(problem, average.mean, beta)
+    return Solution(problem.constraint.recover(point.x, point.y), point.x, point.y, steps)
+
+
+def full_data_schedule(
+    problem: Problem, setting: Setting, chosen: dict[str, Any], longest: int, gain: float = 1.0
+) -> dict[str, Any]:
+    """Fields `steps` and `step_size` such that `gain`·Σ η is the travel the noise allows; `chosen` overrides.
+
+    As many steps as the travel needs at the largest stable step, but at least 30 and at most `longest`.
+    """
+    travel = setting.travel(problem) / gain
+    steps = chosen.pop("steps", None) or min(longest, max(30, math.ceil(travel / capped(math.inf, problem))))
+    return {"steps": steps, "step_size": travel / steps, **chosen}
+
+
+def sampled_steps(problem: Problem, setting: Setting, batch_size: int) -> int:
+    """As many mini-batch steps as the travel needs at the largest stable step, but 10 to 40 epochs."""
+    epoch = setting.n_rows / batch_size
+    needed = setting.travel(problem) / capped(math.inf, problem)
+    return max(1, math.ceil(min(max(needed, 10 * epoch), 40 * epoch)))
+
+
+def require_positive(**values: float) -> None:
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise InvalidParameter(f"{name}={value!r}", f"a finite {name} > 0", f"choose a positive {name}")

@@ -1,0 +1,114 @@
+"""What a solver is, what it may ask, and the one loop that runs them all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import Diverged
+from dpadmm.privacy.plan import Request
+from dpadmm.problem.problem import Problem
+from dpadmm.registry import Registry
+
+Array = NDArray[np.float64]
+State = TypeVar("State")
+
+
+class Oracle(Protocol):
+    """The solver's whole view of the data."""
+
+    def gradient(self, x: Array, kind: str = "gradient") -> Array: ...
+
+    def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array: ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The public numbers from which a solver chooses its defaults.
+
+    Parameters
+    ----------
+    n_rows : int
+        Public number of rows.
+    gaussian_mu : float
+        μ of the single Gaussian release that spends the whole budget: δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ).
+    record_distance : float
+        2 under replace-one, 1 under add-remove.
+    clip_norm : float
+        Clip of one record's gradient.
+    """
+
+    n_rows: int
+    gaussian_mu: float
+    record_distance: float
+    clip_norm: float
+
+    def travel(self, problem: Problem) -> float:
+        """Total step length Σ η_t at which accumulated noise starts to cost more than further progress gains.
+
+        With noise of standard deviation Δ√T/(nμ) on each of T mean gradients, noise moves the iterate by about
+        η√T · Δ√T/(nμ) · √d; the travel that keeps this at a fixed multiple of the model's own scale is
+        proportional to nμ/(Δ√d). The factor 16 was chosen on a9a, ipums_br, mushrooms and w8a
+        (`experiments/travel.py`).
+        """
+        noise_per_step = self.record_distance * self.clip_norm / (self.n_rows * self.gaussian_mu)
+        return 16.0 / (noise_per_step * math.sqrt(problem.shape[0]) * problem.row_norm)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What is released. `coefficients` is the sparse, feasible block wherever the constraint has one."""
+
+    coefficients: Array
+    x: Array
+    y: Array
+    steps: int
+
+
+class Solver(Protocol[State]):
+    """Frozen public fields; `update` is a pure function of the state and the oracle's answer."""
+
+    name: ClassVar[str]
+    samples: ClassVar[bool]
+    """True if the solver works on mini-batches, False if every query reads all rows."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @classmethod
+    def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
+        """Usable public defaults; `chosen` overrides any field."""
+        ...
+
+    def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]: ...
+
+    def init(self, problem: Problem) -> State: ...
+
+    def update(self, state: State, problem: Problem, oracle: Oracle) -> State: ...
+
+    def finish(self, state: State, problem: Problem) -> Solution: ...
+
+
+SOLVERS: Registry[type[Solver[Any]]] = Registry("solver")
+
+Observer = Callable[[int, int], None]
+"""Called with (steps done, steps in all). It learns nothing but the clock."""
+
+
+def run(solver: Solver[Any], problem: Problem, oracle: Oracle, observers: Iterable[Observer] = ()) -> Solution:
+    """Initialise, update `solver.steps` times, finish. The number of steps never depends on the data."""
+    observers = tuple(observers)
+    state = solver.init(problem)
+    for step in range(solver.steps):
+        state = solver.update(state, problem, oracle)
+        for observe in observers:
+            observe(step + 1, solver.steps)
+    solution = solver.finish(state, problem)
+    if not np.all(np.isfinite(solution.coefficients)):
+        raise Diverged("the released coefficients are not finite; use a smaller step or fewer steps")
+    return solution

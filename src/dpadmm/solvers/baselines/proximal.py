@@ -1,0 +1,102 @@
+"""Proximal DP-SGD and DP-GD: x ← prox_{ηr}(x − η(G + ∇public)); penalties on the coefficients themselves only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpadmm.errors import UnsupportedProblem
+from dpadmm.privacy.plan import Request
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.smoothers import Identity, Smoother
+from dpadmm.solvers import admm
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+
+
+@dataclass(frozen=True, eq=False)
+class ProximalState:
+    t: int
+    x: admm.Array
+    total: admm.Array
+    weight: float
+
+
+@SOLVERS.register("dp-sgd")
+@dataclass(frozen=True)
+class ProximalSGD:
+    """Parameters
+    ----------
+    steps : int
+        T.
+    step_size : float
+        Constant η, capped by 1/(2g).
+    averaging : {"all", "tail", "linear", "last"}
+        Which iterates are averaged; "last" keeps exact zeros.
+    smoother : Smoother
+        Laplacian smoothing turns this into DP-LSSGD.
+    """
+
+    steps: int
+    step_size: float
+    averaging: admm.Averaging = "tail"
+    smoother: Smoother = field(default_factory=Identity)
+
+    name: ClassVar[str] = "dp-sgd"
+    samples: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        admm.require_positive(steps=self.steps, step_size=self.step_size)
+
+    @classmethod
+    def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
+        """10 to 40 epochs; η such that Tη is the travel the noise allows."""
+        steps = chosen.pop("steps", None) or admm.sampled_steps(problem, setting, batch_size)
+        return cls(**{"steps": steps, "step_size": setting.travel(problem) / steps, **chosen})
+
+    def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
+        return (Request("gradient", self.steps, clip_norm, full_data=not self.samples),)
+
+    def init(self, problem: Problem) -> ProximalState:
+        if not problem.constraint.is_identity:
+            raise UnsupportedProblem(
+                f"solver {self.name!r} with a penalty on linear combinations of the coefficients",
+                "a penalty on the coefficients themselves",
+                "use an ADMM solver, for instance 'full-admm', for fused, graph and other structured penalties",
+            )
+        x = problem.zeros()[0]
+        return ProximalState(0, x, np.zeros_like(x), 0.0)
+
+    def update(self, state: ProximalState, problem: Problem, oracle: Oracle) -> ProximalState:
+        eta = admm.capped(self.step_size, problem)
+        direction = oracle.gradient(state.x) + problem.public_gradient(state.x)
+        x = _shrink(state.x - eta * self.smoother(direction), problem, eta)
+        weight = admm.averaging_weight(self.averaging, state.t + 1, self.steps)
+        return ProximalState(state.t + 1, x, state.total + weight * x, state.weight + weight)
+
+    def finish(self, state: ProximalState, problem: Problem) -> Solution:
+        x = state.total / state.weight
+        return Solution(x, x, x, self.steps)
+
+
+@SOLVERS.register("dp-gd")
+@dataclass(frozen=True)
+class ProximalGD(ProximalSGD):
+    """The same iteration on full-data gradients: exact accounting, no secret batches."""
+
+    name: ClassVar[str] = "dp-gd"
+    samples: ClassVar[bool] = False
+
+    @classmethod
+    def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
+        """As many steps as the travel needs at the largest stable step, between 30 and 500."""
+        return cls(**admm.full_data_schedule(problem, setting, chosen, longest=500))
+
+
+def _shrink(x: admm.Array, problem: Problem, eta: float) -> admm.Array:
+    """prox of the regulariser on the penalised coordinates; the free ones, at the end, stay."""
+    penalised = problem.constraint.n_auxiliary
+    out = x.copy()
+    out[:penalised] = problem.regularizer.prox(x[:penalised], eta)
+    return out

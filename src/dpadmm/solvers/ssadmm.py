@@ -1,0 +1,73 @@
+"""ssADMM: subsampled stochastic ADMM by gradient perturbation (Chen & Lee 2020, Algorithm 1), releasing the sparse y.
+
+x ← [x/η + β(y − λ) − (g + u)]·η/(1 + ηβ);  y ← prox_{r/β}(x + λ);  λ ← λ + x − y   (equations 16–18, λ = dual/β).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from dpadmm.privacy.plan import Request
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.smoothers import Identity, Smoother
+from dpadmm.solvers import admm
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting
+
+
+@SOLVERS.register("ssadmm")
+@dataclass(frozen=True)
+class SSADMM(admm.AveragedADMM):
+    """Parameters
+    ----------
+    steps : int
+        T.
+    step_size : float
+        η₀; the step in epoch h is η₀/h, capped by 1/(2g).
+    epoch_steps : int
+        Steps that make one epoch.
+    beta : float
+        Penalty parameter, 0.25 in the paper.
+    averaging : {"all", "tail", "linear", "last"}
+        The paper's theorem averages; its experiments return the last iterate.
+    smoother : Smoother
+        Post-processing of the noisy direction.
+    """
+
+    steps: int
+    step_size: float
+    epoch_steps: int
+    beta: float = 0.25
+    averaging: admm.Averaging = "tail"
+    smoother: Smoother = field(default_factory=Identity)
+
+    name: ClassVar[str] = "ssadmm"
+    samples: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        admm.require_positive(steps=self.steps, step_size=self.step_size, epoch_steps=self.epoch_steps, beta=self.beta)
+
+    @classmethod
+    def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
+        """10 to 40 epochs; η₀ such that Σ η_t is the travel the noise allows."""
+        epoch_steps = max(1, math.ceil(setting.n_rows / batch_size))
+        steps = chosen.pop("steps", None) or admm.sampled_steps(problem, setting, batch_size)
+        harmonic = sum(1.0 / (1 + t // epoch_steps) for t in range(steps))
+        fields = {"steps": steps, "epoch_steps": epoch_steps, "step_size": setting.travel(problem) / harmonic}
+        return cls(**{**fields, **chosen})
+
+    def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
+        return (Request("gradient", self.steps, clip_norm),)
+
+    def eta(self, t: int, problem: Problem) -> float:
+        """Step size number t (from 1)."""
+        return admm.capped(self.step_size / (1 + (t - 1) // self.epoch_steps), problem)
+
+    def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
+        t, point = state.t + 1, state.point
+        direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
+        step = admm.stable_step(self.eta(t, problem), self.beta, problem)
+        point = admm.primal(problem, point, direction, step, self.smoother)
+        point = admm.dual_ascent(problem, admm.auxiliary(problem, point, self.beta))
+        return self.advance(state, point)

@@ -1,0 +1,203 @@
+"""A table and its schema → numbers, row by row and by declared constants only."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
+from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
+from dpadmm.tables.schema import Schema, Target
+
+Policy: TypeAlias = Literal["error", "zero"]
+Mask: TypeAlias = NDArray[np.bool_]
+
+_TRUE = frozenset({"true", "t", "yes", "y", "1", "1.0"})
+_FALSE = frozenset({"false", "f", "no", "n", "0", "0.0"})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EncodedTable:
+    """Private: rows as numbers.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        Every entry in [0, 1]; rows that are not valid are NaN, which an estimator with `invalid_rows="zero"` takes as
+        no contribution.
+    y : ndarray or None
+        Declared classes, or numbers clipped to the declared range. A placeholder where the row is not valid.
+    feature_names : tuple of str
+    valid : ndarray of bool
+        Private like the rows themselves.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[Any] | None
+    feature_names: tuple[str, ...]
+    valid: Mask
+
+
+def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_rows: Policy = "error") -> EncodedTable:
+    """Encode a table.
+
+    A numeric cell is clipped to its declared range and mapped onto [0, 1]; a category becomes an indicator; a cell that
+    is missing or does not parse, and a label outside the classes, make their row invalid. Each row is encoded by
+    itself: changing one row changes no other.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With exactly the declared columns, in any order; ignored columns and, without `with_target`, the target may be
+        absent.
+    schema : Schema
+    with_target : bool
+        Whether the labels are needed.
+    invalid_rows : {"error", "zero"}
+        "error" raises if there is an invalid row, which tells that there is one; "zero" blanks such rows silently.
+
+    Raises
+    ------
+    InvalidSchema
+        Columns missing or undeclared, or no target declared.
+    InvalidData
+        No rows, or an invalid row under "error". The message never says which, how many or what.
+    """
+    if invalid_rows not in ("error", "zero"):
+        raise InvalidParameter(f"invalid_rows={invalid_rows!r}", "'error' or 'zero'", "choose one of these")
+    target = _check_columns(frame, schema, with_target)
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    X = np.zeros((len(frame), schema.n_features))
+    valid = np.ones(len(frame), dtype=bool)
+    position = 0
+    for name, column in schema.columns.items():
+        width = len(column.features(name))
+        if width:
+            valid &= _fill(X[:, position : position + width], frame[name], column)
+        position += width
+    y = None
+    if target is not None:
+        y, labelled = _labels(frame[target.column], target)
+        valid &= labelled
+    if invalid_rows == "error" and not valid.all():
+        raise InvalidData(
+            "a table with a missing, unreadable or undeclared value",
+            "values that fit the schema in every row",
+            "clean the table, widen the schema, or choose invalid_rows='zero' so that such rows count for nothing",
+        )
+    X[~valid] = np.nan
+    return EncodedTable(X, y, schema.feature_names, valid)
+
+
+def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> Target | None:
+    """Names only, which are public; returns the target to encode."""
+    if not isinstance(frame, pd.DataFrame):
+        raise InvalidData(f"a table of type {type(frame).__name__}", "a pandas DataFrame", "read it with read_table")
+    if with_target and schema.target is None:
+        raise InvalidSchema("a schema without target", "a declared target", "add [target] or use with_target")
+    names = [str(name) for name in frame.columns]
+    present = set(names)
+    target = () if schema.target is None else (schema.target.column,)
+    needed = schema.required + (target if with_target else ())
+    problems = {
+        "missing columns": [name for name in needed if name not in present],
+        "columns the schema does not declare": [n for n in names if n not in schema.columns and n not in target],
+        "columns present twice": sorted(name for name, times in Counter(names).items() if times > 1),
+    }
+    found = [f"{what} " + ", ".join(map(repr, which)) for what, which in problems.items() if which]
+    if found:
+        raise InvalidSchema(
+            "a table with " + " and ".join(found),
+            "exactly the columns of the schema, each once",
+            'declare them (kind = "ignore" if not wanted), or correct the table',
+        )
+    if len(frame) == 0:
+        raise InvalidData("an empty table", "at least one row", "give a table that has rows")
+    return schema.target if with_target else None
+
+
+def _fill(block: NDArray[np.float64], series: pd.Series[Any], column: Column) -> Mask:
+    """Write the features of one column into `block`; returns which rows are valid in it."""
+    if isinstance(column, Numeric):
+        numbers = _numbers(series)
+        known = ~np.isnan(numbers)
+        block[:, 0] = column.to_unit(np.where(known, numbers, column.lower))
+        return known
+    if isinstance(column, Boolean):
+        codes = _codes(series, (False, True))
+        block[:, 0] = codes == 1
+        return codes >= 0
+    if isinstance(column, Categorical):
+        codes = _codes(series, column.categories)
+        seen = codes >= 0
+        block[np.flatnonzero(seen), codes[seen]] = 1.0
+        return seen if column.unseen == "error" else np.ones(len(codes), dtype=bool)
+    raise AssertionError("an ignored column has no features")
+
+
+def _labels(series: pd.Series[Any], target: Target) -> tuple[NDArray[Any], Mask]:
+    if isinstance(target.kind, Numeric):
+        numbers = _numbers(series)
+        known = ~np.isnan(numbers)
+        return np.clip(np.where(known, numbers, target.kind.lower), target.kind.lower, target.kind.upper), known
+    codes = _codes(series, target.kind.classes)
+    return np.array(target.kind.classes)[np.maximum(codes, 0)], codes >= 0
+
+
+def _numbers(series: pd.Series[Any]) -> NDArray[np.float64]:
+    """Finite numbers, NaN for anything else.
+
+    Cell by cell on purpose: a parser that looks at a whole column lets one row decide how the others are read.
+    """
+    dtype = series.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.where(np.isfinite(numbers), numbers, np.nan)
+    return np.fromiter(map(_number, _cells(series)), dtype=np.float64, count=len(series))
+
+
+def _codes(series: pd.Series[Any], declared: Sequence[Value]) -> NDArray[np.intp]:
+    """Position of each cell among the declared values, -1 for none of them."""
+    key: Callable[[Any], Any]
+    if isinstance(declared[0], bool):
+        key = _truth
+    elif isinstance(declared[0], str):
+        key = _text
+    else:
+        key = _number
+    position: dict[Any, int] = {value: i for i, value in enumerate(declared)}
+    return np.fromiter((position.get(key(cell), -1) for cell in _cells(series)), dtype=np.intp, count=len(series))
+
+
+def _cells(series: pd.Series[Any]) -> Sequence[Any]:
+    cells: Sequence[Any] = series.astype(object).tolist()
+    return cells
+
+
+def _number(cell: Any) -> float:
+    try:
+        number = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _text(cell: Any) -> str | None:
+    if isinstance(cell, str):
+        return cell.strip()
+    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    # pandas turns whole numbers into floats as soon as one row lacks its own: that row must not rename the others.
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _truth(cell: Any) -> bool | None:
+    text = (_text(cell) or "").lower()
+    return True if text in _TRUE else False if text in _FALSE else None

@@ -1,0 +1,101 @@
+"""CSV or Parquet → DataFrame, without letting the values choose a type or appear in an error."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from pathlib import Path
+from typing import IO, cast
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dpadmm.errors import FileProblem, InvalidData
+
+_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+_LONGEST_ROW = 1 << 25
+
+
+def read_table(path: str | Path) -> pd.DataFrame:
+    """Read a table by its suffix.
+
+    Every cell of a CSV file (comma-separated, UTF-8, with a header) is read as text, so that no value decides the type
+    of a column; Parquet columns keep the types they were written with. What a cell means is the schema's to say.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file ending in .csv, .csv.gz or .parquet.
+
+    Raises
+    ------
+    FileProblem
+        Missing file or unsupported suffix.
+    InvalidData
+        Not a readable, rectangular table with distinct column names and at least one row.
+    """
+    path = Path(path)
+    suffix = next((known for known in _SUFFIXES if path.name.lower().endswith(known)), None)
+    if suffix is None:
+        raise FileProblem(f"the table {path}", "a file ending in " + ", ".join(_SUFFIXES), "convert or rename it")
+    if not path.is_file():
+        raise FileProblem(f"the table {path}, which is no file", "a file that exists", "correct the path")
+    frame = _attempt(path, suffix)
+    if frame is None:
+        form = "a Parquet file" if suffix == ".parquet" else "comma-separated UTF-8 text, as many fields in each row"
+        raise InvalidData(f"the table {path}, which cannot be read", form, "repair the file or write it again")
+    _check_shape(path, frame)
+    return frame
+
+
+def _attempt(path: Path, suffix: str) -> pd.DataFrame | None:
+    """The table, or None: parser errors quote cells, so they end here and are not even chained."""
+    try:
+        table = _read_parquet(path) if suffix == ".parquet" else _read_csv(path)
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, csv.Error, TypeError, KeyError):
+        return None
+    return frame
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    # One file: a dataset reader would invent columns from folder names such as `year=2020`.
+    with pyarrow.parquet.ParquetFile(path) as file:
+        return file.read()
+
+
+def _read_csv(path: Path) -> pa.Table:
+    with _opened(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        names = [name.strip() for name in next(csv.reader(text), [])]
+    if not names:
+        return pa.table({})
+    with _opened(path) as stream:
+        return pyarrow.csv.read_csv(
+            stream,
+            read_options=pyarrow.csv.ReadOptions(column_names=names, skip_rows_after_names=1, block_size=_LONGEST_ROW),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={name: pa.string() for name in names}, strings_can_be_null=False
+            ),
+        )
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _check_shape(path: Path, frame: pd.DataFrame) -> None:
+    names = frame.columns
+    twice = sorted(set(names[names.duplicated()]))
+    if twice:
+        raise InvalidData(
+            f"the table {path} with the column names " + ", ".join(map(repr, twice)) + " twice",
+            "distinct column names",
+            "rename the columns",
+        )
+    if len(names) == 0 or len(frame) == 0:
+        raise InvalidData(f"the empty table {path}", "a header and at least one row", "give a table that has rows")

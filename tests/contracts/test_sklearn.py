@@ -1,0 +1,15 @@
+"""scikit-learn's own checks, with the expected failures named and explained."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+
+MODELS = [DPLogisticRegression(), DPLinearSVC(), DPLinearRegression()]
+
+
+@parametrize_with_checks(MODELS, expected_failed_checks=lambda model: {})
+def test_sklearn_checks(estimator, check):
+    check(estimator)
