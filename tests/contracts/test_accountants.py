@@ -267,6 +267,14 @@ def test_order_and_splitting_of_parts_do_not_matter():
     assert judge.epsilon(whole, DELTA, REPLACE) == pytest.approx(judge.epsilon(split, DELTA, REPLACE), rel=1e-6)
 
 
+def test_add_remove_compares_the_tables_in_both_directions():
+    one = event("poisson", 1.5, 10)
+    there, back = pld._compositions(one, ADD)
+    assert there.delta(0.3) != pytest.approx(back.delta(0.3), rel=1e-3)
+    assert make_accountant("pld").delta(one, 0.3, ADD) == max(there.delta(0.3), back.delta(0.3))
+    assert len(pld._compositions(one, REPLACE)) == 1
+
+
 # --- T3 mutants: the figures a mismatch would give are unsafe ---------------------------------------------------
 
 

@@ -225,6 +225,11 @@ def test_every_public_input_is_part_of_the_key(change):
     assert key(base) != key(base | change)
 
 
+def test_the_number_of_rows_is_part_of_the_key_for_every_sampler():
+    keys = {plan_cache.key(Budget(1.0, 1e-5), GRADIENT, Poisson(0.01), n, "pld") for n in (N, N + 1)}
+    assert len(keys) == 2
+
+
 @pytest.mark.parametrize(
     "damage",
     [

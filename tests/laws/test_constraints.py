@@ -62,7 +62,7 @@ def test_norms_are_upper_bounds_and_tight(constraint):
         assert true * (1 - 1e-14) <= bound <= true * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("d", [1, 2, 50, 450, 3000])
+@pytest.mark.parametrize("d", [2, 50, 450, 3000])
 def test_norm_of_a_long_chain(d):
     true = 4 * np.cos(np.pi / (2 * d)) ** 2
     same_as_a_graph = Constraint.graph([(i, i + 1) for i in range(d - 1)], d)

@@ -1,1 +1,1 @@
-"""Empirical checks of privacy claims: lower bounds on ε by attack, and leaky positive controls that prove their power."""
+"""Empirical checks of privacy claims: lower bounds on ε by attack, and leaky positive controls of their power."""

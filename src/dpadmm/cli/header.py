@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import io
 import zlib
 from pathlib import Path
 
@@ -35,8 +34,8 @@ def _attempt(table: Path) -> list[str]:
             from pyarrow import parquet
 
             return [str(column) for column in parquet.read_schema(table).names]
-        opened = gzip.open(table, "rb") if name.endswith(".gz") else table.open("rb")
-        with opened as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:  # type: ignore[arg-type]
+        opener = gzip.open if name.endswith(".gz") else open
+        with opener(table, "rt", encoding="utf-8-sig", newline="") as text:
             return [column.strip() for column in next(csv.reader(text), [])]
     except (OSError, EOFError, zlib.error, ValueError, csv.Error):
         return []

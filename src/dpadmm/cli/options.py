@@ -1,54 +1,81 @@
-"""Command-line options that several commands share."""
+"""The command-line options, each declared once."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-BUDGET, TRAINING, OUTPUT = "Privacy budget", "Training", "Output"
 
-Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="ε > 0, for instance 1.0.", rich_help_panel=BUDGET)]
-Delta = Annotated[
-    float, typer.Option("--delta", "-d", help="δ in (0, 1), well below 1/rows.", rich_help_panel=BUDGET)
-]
-Relation = Annotated[
-    str,
-    typer.Option("--relation", help="Neighbouring tables: replace-one or add-remove.", rich_help_panel=BUDGET),
-]
-Accountant = Annotated[
-    str | None,
-    typer.Option("--accountant", help="pld, rdp or gaussian; chosen if left out.", rich_help_panel=BUDGET),
-]
-SolverName = Annotated[
-    str,
-    typer.Option(
-        "--solver",
-        "-s",
-        help="auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, dp-sgd or dp-gd.",
-        rich_help_panel=TRAINING,
-    ),
-]
-SamplerName = Annotated[
-    str | None,
-    typer.Option(
-        "--sampler",
-        help="full, truncated-poisson, poisson or fixed; chosen if left out.",
-        rich_help_panel=TRAINING,
-    ),
-]
-BatchSize = Annotated[
-    int | None,
-    typer.Option("--batch-size", "-b", min=1, help="Expected rows a step; √rows if left out.", rich_help_panel=TRAINING),
-]
-Steps = Annotated[
-    int | None, typer.Option("--steps", "-t", min=1, help="Solver steps; chosen if left out.", rich_help_panel=TRAINING)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, errors too.", rich_help_panel=OUTPUT)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.", rich_help_panel=OUTPUT)]
-Force = Annotated[
-    bool, typer.Option("--force", "-f", help="Replace an earlier output of dpadmm.", rich_help_panel=OUTPUT)
-]
+def _data(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Data", **more)
+
+
+def _budget(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Privacy budget", **more)
+
+
+def _training(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Training", **more)
+
+
+def _output(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Output", **more)
+
+
+_SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, dp-sgd or dp-gd."
+_SAMPLERS = "full, truncated-poisson, poisson or fixed; chosen if left out."
+_PENALTIES = "none, l1, l2, elasticnet, group, fused, graph, nuclear, scad or mcp."
+
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Folder written by `dpadmm fit`.")]
 TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .csv.gz or .parquet file.")]
+
+SchemaFile = Annotated[Path, _data("--schema", metavar="FILE", help="TOML file that declares the columns.")]
+Target = Annotated[str | None, _data("--target", metavar="COLUMN", help="Column to predict, if not in the schema.")]
+Rows = Annotated[int, _data("--rows", "-n", metavar="N", min=1, help="Public number of rows.")]
+NominalRows = Annotated[
+    int | None,
+    _data("--rows", "-n", metavar="N", min=1, help="Public number of rows: certifies the plan before reading."),
+]
+Features = Annotated[int, _data("--features", metavar="N", min=1, help="Number of features after encoding.")]
+ClassCount = Annotated[int, _data("--classes", metavar="N", min=2, help="Number of classes.")]
+InvalidRows = Annotated[str, _data("--invalid-rows", metavar="NAME", help="error, or zero: they count for nothing.")]
+
+Epsilon = Annotated[float, _budget("--epsilon", "-e", metavar="X", help="ε > 0, for instance 1.0.")]
+Delta = Annotated[float, _budget("--delta", "-d", metavar="X", help="δ in (0, 1), well below 1/rows.")]
+Relation = Annotated[str, _budget("--relation", metavar="NAME", help="Neighbours: replace-one or add-remove.")]
+Accountant = Annotated[
+    str | None, _budget("--accountant", metavar="NAME", help="pld, rdp or gaussian; chosen if left out.")
+]
+
+Model = Annotated[str, _training("--model", "-m", metavar="NAME", help="logistic, svm, regression or huber.")]
+Penalty = Annotated[str, _training("--penalty", metavar="NAME", help=_PENALTIES)]
+Alpha = Annotated[float, _training("--alpha", metavar="X", help="Strength of the penalty.")]
+L1Ratio = Annotated[float, _training("--l1-ratio", metavar="X", help="L1 share of the elastic net.")]
+Graph = Annotated[
+    Path | None, _training("--graph", metavar="FILE", help="CSV of public edges: feature, feature and maybe weight.")
+]
+Groups = Annotated[
+    Path | None, _training("--groups", metavar="FILE", help="CSV of feature, group; without it one group a column.")
+]
+SolverName = Annotated[str, _training("--solver", "-s", metavar="NAME", help=_SOLVERS)]
+SamplerName = Annotated[str | None, _training("--sampler", metavar="NAME", help=_SAMPLERS)]
+BatchSize = Annotated[
+    int | None, _training("--batch-size", "-b", metavar="N", min=1, help="Expected rows a step; √rows if left out.")
+]
+Steps = Annotated[int | None, _training("--steps", "-t", metavar="N", min=1, help="Solver steps; chosen if left out.")]
+ClipNorm = Annotated[
+    float | None,
+    _training("--clip-norm", metavar="X", help="Clip of one row's gradient; half the row norm if left out."),
+]
+RowNorm = Annotated[float, _training("--row-norm", metavar="X", help="Longer rows are scaled down to this norm.")]
+Smoothing = Annotated[float | None, _training("--smoothing", metavar="X", help="ν of the ring Laplacian.")]
+NoIntercept = Annotated[bool, _training("--no-intercept", help="Leave the intercept out.")]
+Seed = Annotated[int | None, _training("--seed", metavar="N", help="For tests: repeatable and NOT private.")]
+
+OutFolder = Annotated[Path, _output("--out", "-o", metavar="DIR", help="Folder to make.")]
+OutFile = Annotated[Path, _output("--out", "-o", metavar="FILE", help="File to write.")]
+Force = Annotated[bool, _output("--force", "-f", help="Replace an earlier output.")]
+Json = Annotated[bool, _output("--json", help="Print JSON, errors too.")]
+Quiet = Annotated[bool, _output("--quiet", "-q", help="No progress bar, no summary.")]

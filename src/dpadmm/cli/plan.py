@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from dpadmm.cli import options
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
@@ -16,15 +14,15 @@ if TYPE_CHECKING:
 HELP = """\
 What noise will this promise cost? Needs no data.
 
-Everything is stated at clip norm 1: noise_std is the standard deviation of the noise on each coordinate of a released
-mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (dp-vradmm) has
-one noise level each: noise_std and noise_multiplier are those of the first, and the list is under `queries`.
+Everything is stated at clip norm 1: noise_std is the standard deviation of the noise on each coordinate of a released \
+mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (dp-vradmm) \
+has one noise level each: noise_std and noise_multiplier are those of the first, and the list is under `queries`.
 
 \b
 Examples
   dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5
-  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 --solver dp-sadmm \\
-      --sampler fixed --batch-size 221 --steps 2210 --accountant pld --json
+  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 \\
+      --solver dp-sadmm --sampler fixed --batch-size 221 --steps 2210 --json
 """
 
 
@@ -46,19 +44,21 @@ class PlanRequest:
 
 
 def plan(
-    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Public number of rows.")],
-    features: Annotated[int, typer.Option("--features", min=1, help="Number of features after encoding.")],
+    *,
+    rows: options.Rows,
+    features: options.Features,
+    classes: options.ClassCount = 2,
     epsilon: options.Epsilon,
     delta: options.Delta,
     relation: options.Relation = "replace-one",
+    accountant: options.Accountant = None,
     solver: options.SolverName = "auto",
     sampler: options.SamplerName = None,
     batch_size: options.BatchSize = None,
     steps: options.Steps = None,
-    accountant: options.Accountant = None,
-    classes: Annotated[int, typer.Option("--classes", min=2, help="Number of classes.")] = 2,
     json: options.Json = False,
 ) -> None:
+    """Read the command line."""
     request = PlanRequest(
         rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, classes
     )

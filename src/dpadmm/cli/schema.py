@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from dpadmm.cli.header import column_names
-from dpadmm.cli.options import Force, Json, TableFile
-from dpadmm.cli.output_folder import check_new_file
+from dpadmm.cli.options import Force, Json, OutFile, TableFile
+from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line
 
 HELP = """\
@@ -25,17 +20,15 @@ Examples
 
 def schema(
     table: TableFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The .toml file to write.")],
+    out: OutFile,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    from dpadmm.files import replacing
     from dpadmm.tables import Schema
 
     check_new_file(out, force)
     names = column_names(table)
-    with replacing(out) as stream:
-        stream.write(Schema.template(names).encode("utf-8"))
+    write_new_file(out, Schema.template(names).encode("utf-8"))
     if json:
         print_json({"out": str(out), "columns": len(names)})
     else:

@@ -138,7 +138,7 @@ class Constraint:
 
     @cached_property
     def norm_squared(self) -> float:
-        """An upper bound on ‖A‖₂², tight to a relative 1e-6 (or as `squared_norm_bound` says), exact for the identity."""
+        """An upper bound on ‖A‖₂², tight to a relative 1e-6 where Lanczos converges, exact for the identity."""
         if self.is_identity:
             return 1.0
         if self.kind == "chain":

@@ -42,7 +42,8 @@ $results
 <h2>What was asked of the data</h2>
 <div class="scroll">$plan</div>
 <p class="note">Noise is the standard deviation on each released mean. Nothing else about the rows left the
-computation; all later steps use only these noisy answers.</p>
+computation; all later steps use only these noisy answers. The $accountant accountant certifies ε = $achieved for exactly
+these queries: $proof.</p>
 </section>
 <section>
 <h2>Coefficients</h2>
@@ -82,6 +83,9 @@ def report_page(report: Report, picture: bytes) -> str:
         results=_results(report.results),
         statement=escape(statement.text),
         plan=_plan_table(report.plan),
+        accountant=escape(statement.accountant),
+        achieved=f"{statement.epsilon_achieved:.6g}",
+        proof=escape(statement.proof_status),
         picture=base64.b64encode(picture).decode("ascii"),
         picture_text=f"The {len(listed)} largest coefficients of the model",
         listed=len(listed),
@@ -104,10 +108,10 @@ def _warning(statement: PrivacyStatement) -> str:
 
 def _cards(statement: PrivacyStatement) -> str:
     cards = (
-        ("ε promised", f"{statement.epsilon:g}", f"{statement.epsilon_achieved:.4g} certified"),
+        ("ε promised", f"{statement.epsilon:g}", f"{statement.epsilon_achieved:.6g} certified"),
         ("δ", f"{statement.delta:g}", "extra probability"),
         ("neighbours", statement.relation, f"unit: {statement.unit}"),
-        ("accountant", statement.accountant, statement.proof_status),
+        ("accountant", statement.accountant, statement.proof_status.split(" (")[0]),
     )
     return "".join(
         f'<div class="card"><span class="label">{escape(label)}</span><span class="value">{escape(value)}</span>'

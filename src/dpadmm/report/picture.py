@@ -108,7 +108,7 @@ def _heat_map(figure: Figure, axes: Axes, table: Coefficients, chosen: Any, axis
 def _title(axes: Axes, table: Coefficients, shown: int) -> None:
     total = f"{table.nonzero} of {len(table.names)} coefficients are not zero"
     part = total if shown == table.nonzero else f"{total}; the {shown} largest"
-    axes.set_title(part, loc="left", color=INK, fontsize=11, fontweight="semibold", pad=10)
+    axes.set_title(part, loc="left", color=INK, fontsize=11, fontweight="bold", pad=10)
 
 
 def _short(name: str, longest: int = LONGEST_NAME) -> str:

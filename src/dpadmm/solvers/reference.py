@@ -90,7 +90,8 @@ def solve_exactly(problem: Problem, X: Any, target: Array, tolerance: float = 1e
     if not problem.convex:
         raise UnsupportedProblem(f"the penalty {problem.regularizer.name!r}", "a convex one", "use another penalty")
     leading_axis("transposed X", np.empty((X.shape[1], 0)), problem.constraint.n_features)
-    smooth = _SmoothPart(problem, X if sparse.issparse(X) else np.asarray(X, dtype=float), np.asarray(target))
+    X = sparse.csr_array(X, dtype=float) if sparse.issparse(X) else np.asarray(X, dtype=float)
+    smooth = _SmoothPart(problem, X, np.asarray(target))
     if problem.constraint.is_identity:
         return _accelerated_proximal_gradient(smooth, tolerance / 10)
     x, y = _proximal_newton(smooth, tolerance / 10)
@@ -126,8 +127,8 @@ class _SmoothPart:
 
     @property
     def smoothness(self) -> float:
-        curvature = self.problem.loss.curvature_bound
-        return curvature * squared_norm_bound(self.X) / self.X.shape[0] + self.problem.ridge
+        curvature = self.problem.loss.curvature_bound / float(self.X.shape[0])
+        return curvature * squared_norm_bound(self.X) + self.problem.ridge
 
     def _weighted_gram(self, weights: Array) -> Array:
         (n, d), K = self.X.shape, self.problem.loss.outputs

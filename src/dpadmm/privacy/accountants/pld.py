@@ -103,7 +103,7 @@ def _require_known(part: GaussianSums, relation: Relation) -> None:
 def _require_enough_noise(part: GaussianSums, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
-            f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.3g} "
+            f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.4g} "
             "times the sensitivity; expected at least 0.2 times for more than 1000 releases; "
             "use a smaller epsilon, fewer steps or a larger batch"
         )
@@ -183,7 +183,7 @@ def _composition(found: list[Pair], widening: float) -> Composition:
 
 def _sketch(pair: Pair, tail: float) -> tuple[float, float]:
     """(largest loss worth a lattice point, mean square of one loss), from 600 points in geometric progression."""
-    grid = np.geomspace(1e-15, 2.0 * LARGEST_LOSS, 600)
+    grid = np.geomspace(1e-15, 1.2 * LARGEST_LOSS, 600)
     largest, second = 0.0, 0.0
     for sign, profile in ((1.0, pair.forward), (-1.0, pair.backward)):
         h = profile(grid)

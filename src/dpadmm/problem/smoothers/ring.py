@@ -102,7 +102,8 @@ def ring_response(nu: float, d: int) -> Array:
     """
     nu, d = number("nu", nu), count("d", d, minimum=1)
     if nu == 0.0:
-        return np.eye(1, d)[0]
+        impulse: Array = np.eye(1, d)[0]
+        return impulse
     decay, k = _decay(nu), np.arange(d)
     scale = -math.expm1(-decay * d) * math.sqrt(1 + 4 * nu)
     response: Array = (np.exp(-decay * k) + np.exp(-decay * (d - k))) / scale

@@ -90,8 +90,8 @@ class ProximalGD(ProximalSGD):
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
-        """As many steps as the travel needs at the largest stable step, between 30 and 500."""
-        return cls(**admm.full_data_schedule(problem, setting, chosen, longest=500))
+        """As many steps as the travel needs at the largest stable step, between 30 and 1000."""
+        return cls(**admm.full_data_schedule(problem, setting, chosen, longest=1000))
 
 
 def _shrink(x: admm.Array, problem: Problem, eta: float) -> admm.Array:

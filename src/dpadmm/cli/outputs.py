@@ -1,4 +1,4 @@
-"""An output folder that appears complete or not at all."""
+"""Outputs that appear complete or not at all: a folder, or a single file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpadmm.errors import FileProblem
+from dpadmm.files import replacing
 
 
 @contextmanager
@@ -54,6 +55,15 @@ def check_new_file(out: Path, force: bool) -> None:
         )
 
 
+def write_new_file(out: Path, content: bytes) -> None:
+    """Write a whole file or none."""
+    try:
+        with replacing(out) as stream:
+            stream.write(content)
+    except OSError as error:
+        raise _unwritable(out, error) from None
+
+
 def _check_target(out: Path, known_files: Collection[str], force: bool) -> None:
     if not out.parent.is_dir():
         raise FileProblem(
@@ -66,7 +76,9 @@ def _check_target(out: Path, known_files: Collection[str], force: bool) -> None:
     entries = {entry.name for entry in out.iterdir()}
     if entries and not force:
         raise FileProblem(
-            f"the output folder {out}, which is not empty", "a new or empty folder", "choose another --out or add --force"
+            f"the output folder {out}, which is not empty",
+            "a new or empty folder",
+            "choose another --out or add --force",
         )
     if not entries <= set(known_files):
         raise FileProblem(
@@ -90,7 +102,7 @@ def _take_place(scratch: Path, out: Path) -> None:
 
 def _unwritable(out: Path, error: OSError) -> FileProblem:
     return FileProblem(
-        f"the output folder {out}, which cannot be written ({type(error).__name__})",
-        "a folder on a disk that can be written and has space",
+        f"the output {out}, which cannot be written ({type(error).__name__})",
+        "a place on a disk that can be written and has space",
         "choose another --out or fix its permissions",
     )

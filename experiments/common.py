@@ -1,0 +1,35 @@
+"""Shared by the experiments: seeds, splits, tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from dpadmm.datasets import load
+
+SPLIT_SEED = 0
+
+
+def train_test(name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+    """The official split, or a random half where there is none. mnist pixels arrive in [0, 1]."""
+    data = load(name)
+    if data.X_test is not None:
+        return data.X, data.y, data.X_test, data.y_test
+    order = np.random.default_rng(SPLIT_SEED).permutation(len(data.y))
+    train, test = order[: len(order) // 2], order[len(order) // 2 :]
+    return data.X[train], data.y[train], data.X[test], data.y[test]
+
+
+def mean_and_error(values: list[float]) -> tuple[float, float]:
+    """Mean and standard error."""
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def print_table(title: str, header: list[str], rows: list[list[str]]) -> None:
+    table = Table(*header, title=title)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=120).print(table)

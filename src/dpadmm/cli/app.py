@@ -1,0 +1,84 @@
+"""The program `dpadmm`: its commands, and the one place where an error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from dpadmm._version import __version__
+from dpadmm.cli import demo, evaluate, failures, fit, plan, predict, schema, statement, version
+
+CODES = f"Exit codes: {failures.EXIT_CODES}."
+
+app = typer.Typer(
+    name="dpadmm",
+    help="Sparse and structured linear models under differential privacy, with a true privacy statement.",
+    epilog=CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    # Typer's own tracebacks print local variables, which hold rows.
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo", help=demo.HELP, epilog=CODES)(demo.demo)
+app.command("plan", help=plan.HELP, epilog=CODES)(plan.plan)
+app.command("schema", help=schema.HELP, epilog=CODES)(schema.schema)
+app.command("fit", help=fit.HELP, epilog=CODES)(fit.fit)
+app.command("predict", help=predict.HELP, epilog=CODES)(predict.predict)
+app.command("evaluate", help=evaluate.HELP, epilog=CODES)(evaluate.evaluate)
+app.command("statement", help=statement.HELP, epilog=CODES)(statement.statement)
+app.command("version", epilog=CODES)(version.version)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"dpadmm {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def common(
+    shown: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the full traceback of an error; it may quote data.")
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code.
+
+    Examples
+    --------
+    >>> run(["--version"])
+    dpadmm ...
+    0
+    """
+    debug, as_json = "--debug" in arguments, "--json" in arguments
+    try:
+        code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        code = failures.INTERRUPTED
+    except Exception as error:
+        if hasattr(error, "format_message"):
+            command = " ".join(["dpadmm", *(name for name in arguments[:1] if not name.startswith("-"))])
+            return failures.show(failures.describe_usage(error.format_message(), command), as_json)
+        if debug:
+            raise
+        return failures.show(failures.describe(error), as_json)
+    if code == failures.INTERRUPTED:
+        return failures.show(failures.describe_interrupt(), as_json)
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    """Entry point of the program."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,163 @@
+"""From the options of `dpadmm fit` to an estimator, every public choice checked before the table is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpadmm.cli.structure import column_groups, read_graph, read_groups
+from dpadmm.errors import InvalidParameter, InvalidSchema
+from dpadmm.tables import Schema
+from dpadmm.tables.columns import Numeric
+
+MODELS = ("logistic", "svm", "regression", "huber")
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """The options of one `dpadmm fit`."""
+
+    table: Path
+    schema: Path
+    out: Path
+    target: str | None
+    epsilon: float
+    delta: float
+    relation: str
+    rows: int | None
+    accountant: str | None
+    model: str
+    penalty: str
+    alpha: float
+    l1_ratio: float
+    graph: Path | None
+    groups: Path | None
+    solver: str
+    steps: int | None
+    batch_size: int | None
+    sampler: str | None
+    clip_norm: float | None
+    row_norm: float
+    smoothing: float | None
+    no_intercept: bool
+    invalid_rows: str
+    seed: int | None
+    force: bool
+    json: bool
+    quiet: bool
+
+
+def declared_schema(request: FitRequest) -> Schema:
+    """The schema with its target chosen, which must suit the model."""
+    schema = Schema.read(request.schema)
+    if request.target is not None:
+        schema = schema.with_target(request.target)
+    if schema.target is None:
+        raise InvalidSchema("no target", "--target COLUMN, or [target] in the schema", "say which column to predict")
+    if request.model not in MODELS:
+        raise InvalidParameter(f"--model {request.model}", "one of " + ", ".join(MODELS), "choose a known model")
+    numeric = isinstance(schema.target.kind, Numeric)
+    if numeric != (request.model in ("regression", "huber")):
+        kind = "numeric" if numeric else "classes"
+        fitting = "regression or huber" if numeric else "logistic or svm"
+        raise InvalidSchema(
+            f"--model {request.model} for the target {schema.target.column!r} of kind {kind}",
+            f"--model {fitting}, or a target of the other kind",
+            "change --model or the schema",
+        )
+    return schema
+
+
+def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
+    """The estimator, not yet fitted."""
+    from dpadmm.estimators import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+
+    assert schema.target is not None
+    shared: dict[str, Any] = {
+        "relation": request.relation,
+        "penalty": request.penalty,
+        "alpha": request.alpha,
+        "l1_ratio": request.l1_ratio,
+        "graph": None if request.graph is None else read_graph(request.graph, schema),
+        "groups": _groups(request, schema),
+        "solver": request.solver,
+        "smoothing": request.smoothing,
+        "fit_intercept": not request.no_intercept,
+        "row_norm": request.row_norm,
+        "clip_norm": request.clip_norm,
+        "steps": request.steps,
+        "batch_size": request.batch_size,
+        "sampler": request.sampler,
+        "accountant": request.accountant,
+        "invalid_rows": request.invalid_rows,
+        "n_rows": request.rows,
+        "random_state": request.seed,
+        "verbose": int(verbose),
+    }
+    if isinstance(schema.target.kind, Numeric):
+        bounds = (schema.target.kind.lower, schema.target.kind.upper)
+        loss = "squared" if request.model == "regression" else "huber"
+        return DPLinearRegression(request.epsilon, request.delta, loss=loss, target_bounds=bounds, **shared)
+    kind = DPLogisticRegression if request.model == "logistic" else DPLinearSVC
+    return kind(request.epsilon, request.delta, classes=list(schema.target.kind.classes), **shared)
+
+
+def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> None:
+    """Refuse what can be refused without the table.
+
+    With `--rows` the whole plan is certified. Without it a plan for one row read in full stands in: it is always
+    certifiable, and its making looks at every other choice.
+    """
+    from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
+    from dpadmm.privacy.accountants import make_accountant
+    from dpadmm.privacy.budget import Budget, Relation
+    from dpadmm.privacy.sampling import make_sampler
+    from dpadmm.randomness import make_streams
+
+    budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
+    make_streams(request.seed)
+    if request.invalid_rows not in ("error", "zero"):
+        raise InvalidParameter(f"--invalid-rows {request.invalid_rows}", "error or zero", "choose one of these")
+    if request.accountant is not None:
+        make_accountant(request.accountant)
+    if request.sampler is not None:
+        make_sampler(request.sampler, 1, 1)
+    problem = _problem(request, model, schema)
+    known = request.rows is not None
+    samples = solver_class(request.solver).samples
+    choices = Choices(
+        solver=request.solver,
+        sampler="full" if samples and not known else request.sampler,
+        batch_size=request.batch_size if known else 1,
+        steps=request.steps,
+        clip_norm=request.clip_norm,
+        accountant=request.accountant if known else "gaussian",
+        smoothing=request.smoothing,
+    )
+    make_recipe(problem, budget, request.rows or 1, choices)
+
+
+def _problem(request: FitRequest, model: Any, schema: Schema) -> Any:
+    from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
+    from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax, Squared
+    from dpadmm.problem.problem import Problem
+    from dpadmm.problem.rowmap import RowMap
+
+    assert schema.target is not None
+    n_classes = len(schema.target.classes or ())
+    if request.model == "svm" and n_classes > 2:
+        raise InvalidParameter("--model svm with more than two classes", "two classes", "use --model logistic")
+    rowmap = RowMap.declare(request.row_norm, not request.no_intercept, None, schema.n_features)
+    choice = PenaltyChoice(
+        request.alpha, request.l1_ratio, model.graph, model.groups, schema.n_features, int(rowmap.intercept)
+    )
+    regularizer, constraint = build_penalty(request.penalty, choice)
+    losses = {"svm": HuberisedHinge(), "logistic": Softmax(n_classes) if n_classes > 2 else Logistic()}
+    return Problem(losses.get(request.model, Squared()), regularizer, constraint, row_norm=request.row_norm)
+
+
+def _groups(request: FitRequest, schema: Schema) -> list[list[int]] | None:
+    if request.groups is not None:
+        return read_groups(request.groups, schema)
+    return column_groups(schema) if request.penalty == "group" else None

@@ -1,0 +1,129 @@
+"""`dpadmm fit`: from a raw table and its schema to a private model, its statement and a report."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from dpadmm.cli import options
+from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
+from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, read_encoded, write_model_folder
+from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.screen import print_json, print_line, print_pairs
+from dpadmm.report import Report
+from dpadmm.tables import Schema
+
+HELP = """\
+Train a private model on a table.
+
+The schema declares kinds, ranges, categories and classes; nothing is measured from the data. Every public choice is \
+checked before the table is opened. The output folder appears complete or not at all. Each run spends its whole budget.
+
+\b
+Examples
+  dpadmm schema patients.csv --out patients.toml   # then fill it in
+  dpadmm fit patients.csv --schema patients.toml --target outcome \\
+      --epsilon 1 --delta 1e-6 --penalty l1 --alpha 1e-4 --out model
+  dpadmm fit bills.parquet --schema bills.toml --model regression \\
+      --epsilon 2 --delta 1e-6 --out model
+"""
+
+MEANINGS = {
+    "logistic": "change of the log-odds when a feature crosses its declared range",
+    "svm": "change of the score when a feature crosses its declared range",
+    "regression": "change of the target when a feature crosses its declared range",
+    "huber": "change of the target when a feature crosses its declared range",
+}
+
+
+def fit(
+    *,
+    table: options.TableFile,
+    schema: options.SchemaFile,
+    target: options.Target = None,
+    rows: options.NominalRows = None,
+    invalid_rows: options.InvalidRows = "error",
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    relation: options.Relation = "replace-one",
+    accountant: options.Accountant = None,
+    model: options.Model = "logistic",
+    penalty: options.Penalty = "none",
+    alpha: options.Alpha = 1e-4,
+    l1_ratio: options.L1Ratio = 0.5,
+    graph: options.Graph = None,
+    groups: options.Groups = None,
+    solver: options.SolverName = "auto",
+    steps: options.Steps = None,
+    batch_size: options.BatchSize = None,
+    sampler: options.SamplerName = None,
+    clip_norm: options.ClipNorm = None,
+    row_norm: options.RowNorm = 1.0,
+    smoothing: options.Smoothing = None,
+    no_intercept: options.NoIntercept = False,
+    seed: options.Seed = None,
+    out: options.OutFolder,
+    force: options.Force = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Read the command line."""
+    carry_out(FitRequest(**locals()))
+
+
+def carry_out(request: FitRequest) -> None:
+    """Declare, check, train, write, tell."""
+    schema = declared_schema(request)
+    model = declared_model(request, schema, verbose=not request.quiet and sys.stderr.isatty())
+    check_public_choices(request, model, schema)
+    with new_folder(request.out, MODEL_FILES, request.force) as folder:
+        encoded = read_encoded(request.table, schema, with_target=True, blank_invalid=request.invalid_rows == "zero")
+        model.fit(features_of(encoded), encoded.y)
+        write_model_folder(folder, model, _report(request, model, schema), schema)
+    _tell(request, model, schema)
+
+
+def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
+    assert schema.target is not None
+    return Report(
+        title=f"Private model of {schema.target.column}",
+        subtitle=f"{type(model).__name__}, penalty {request.penalty}, solver {model.privacy_.solver}",
+        results=(),
+        statement=model.privacy_,
+        plan=model.plan_,
+        coefficients=coefficients_of(model, schema.feature_names),
+        axis_label=MEANINGS[request.model],
+    )
+
+
+def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
+    coefficients = coefficients_of(model, schema.feature_names)
+    if request.json:
+        print_json(
+            {
+                "out": str(request.out),
+                "model": type(model).__name__,
+                "features": schema.n_features,
+                "nonzero": coefficients.nonzero,
+                "steps": model.n_iter_,
+                "privacy": model.privacy_.to_dict(),
+                "files": list(MODEL_FILES),
+            }
+        )
+        return
+    if request.quiet:
+        return
+    print_pairs(
+        f"Model written to {request.out}",
+        [
+            ("model", f"{type(model).__name__}, penalty {request.penalty}"),
+            ("coefficients", f"{coefficients.nonzero} of {schema.n_features} are not zero"),
+            ("solver", f"{model.privacy_.solver}, {model.n_iter_:,} steps"),
+            ("report", str(request.out / "report.html")),
+        ],
+    )
+    print_line(model.privacy_.text)
+    print_line(
+        "How well the model fits its training rows is private: measure it with `dpadmm evaluate` on a test table.",
+        style="dim",
+    )

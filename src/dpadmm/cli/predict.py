@@ -1,0 +1,75 @@
+"""`dpadmm predict`: score the rows of a raw table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dpadmm.cli import options
+from dpadmm.cli.model_folder import features_of, read_encoded, read_model_with_schema
+from dpadmm.cli.outputs import check_new_file, write_new_file
+from dpadmm.cli.screen import print_json, print_line
+from dpadmm.errors import InvalidParameter
+
+HELP = """\
+Write one prediction for each row of a table, in its order.
+
+A prediction tells about the row it was made from: treat the output like the table.
+
+\b
+Examples
+  dpadmm predict model new.csv --out predictions.csv
+  dpadmm predict model new.parquet --out predictions.csv --proba
+"""
+
+
+def predict(
+    model_dir: options.ModelFolder,
+    table: options.TableFile,
+    out: options.OutFile,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
+    invalid_rows: Annotated[str, typer.Option("--invalid-rows", help="error, or blank: predict nothing.")] = "error",
+    force: options.Force = False,
+    json: options.Json = False,
+) -> None:
+    if invalid_rows not in ("error", "blank"):
+        raise InvalidParameter(f"--invalid-rows {invalid_rows}", "error or blank", "choose one of these")
+    model, schema = read_model_with_schema(model_dir)
+    if proba and not hasattr(model, "predict_proba"):
+        raise InvalidParameter(
+            f"--proba with {type(model).__name__}, which has no probabilities", "a logistic model", "drop --proba"
+        )
+    check_new_file(out, force)
+    encoded = read_encoded(table, schema, with_target=False, blank_invalid=invalid_rows == "blank")
+    head, columns = _predictions(model, features_of(encoded)[encoded.valid], proba)
+    write_new_file(out, _csv(head, columns, encoded.valid))
+    if json:
+        print_json({"out": str(out), "columns": head})
+    else:
+        print_line(f"Wrote {out} with the columns {', '.join(head)}.")
+
+
+def _predictions(model: Any, features: Any, proba: bool) -> tuple[list[str], list[list[Any]]]:
+    """Names and columns of the output, for the valid rows."""
+    if len(features) == 0:
+        return ["prediction"], [[]]
+    head, columns = ["prediction"], [model.predict(features).tolist()]
+    if proba:
+        head += [f"probability={label}" for label in model.classes_]
+        columns += [[f"{chance:.6g}" for chance in each] for each in model.predict_proba(features).T]
+    return head, columns
+
+
+def _csv(head: list[str], columns: list[list[Any]], valid: Any) -> bytes:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    # A comma-free blank line would be read as no row at all where there is one column, so blanks are quoted.
+    rows = iter(zip(*columns, strict=True))
+    for usable in np.asarray(valid):
+        writer.writerow(next(rows) if usable else [""] * len(head))
+    return stream.getvalue().encode("utf-8")

@@ -1,0 +1,180 @@
+"""The law of the noise, tested at a false alarm of 1e-9 by a function that every mutant must fail.
+
+The noise-law and taint tests are the proof; the audits are the smoke alarm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.plan import Query
+from dpadmm.privacy.sampling import Batch, Everything, Poisson, TruncatedPoisson, WithoutReplacement
+from dpadmm.problem import Logistic, Softmax
+from dpadmm.randomness import make_streams
+
+from . import toys
+from .alarms import Law, require, two_sided
+
+QUERIES, D = 40, 500
+
+
+def plan_with(sampler, n, kind="gradient", scalable=False):
+    query = Query(kind, QUERIES, 1.5, sampler, sampler.denominator(n), 2.0, scalable)
+    return SimpleNamespace(query=lambda name: query, queries=(query,)), query
+
+
+def residuals(rows, plan, query, streams, outputs=1, oracle=PrivateOracle):
+    """(QUERIES, D·outputs) differences between answers and the exact means of the same batches, in noise deviations."""
+    seen = []
+
+    class Watched:
+        n_rows = rows.n_rows
+
+        def gradient_sum(self, x, clip_norm, batch):
+            seen.append(rows.gradient_sum(x, clip_norm, batch))
+            return seen[-1]
+
+    asked = oracle(Watched(), plan, streams)
+    x = np.zeros((D, outputs) if outputs > 1 else D)
+    answers = np.array([asked.gradient(x).ravel() for _ in range(QUERIES)])
+    exact = np.array([total.ravel() for total in seen]) / query.denominator
+    return (answers - exact) / (query.noise_multiplier * query.clip_norm / query.denominator)
+
+
+def check_noise(residual):
+    """Standard normal: variance, mean, shape, and no correlation between queries or between neighbouring entries."""
+    size = residual.size
+    require(two_sided((residual**2).sum(), stats.chi2(size)), "variance")
+    require(two_sided(residual.sum() / np.sqrt(size), stats.norm()), "mean")
+    require(stats.kstest(residual.ravel(), "norm").pvalue, "shape")
+    for lag in range(1, len(residual)):
+        require_uncorrelated(residual[lag:], residual[:-lag], f"queries {lag} apart")
+    require_uncorrelated(residual[:, 1:], residual[:, :-1], "neighbouring entries")
+    if np.intersect1d(residual[::2], residual[1::2]).size:
+        raise Law("a noise value appears twice")
+
+
+def require_uncorrelated(a, b, what):
+    # The products of independent standard normals have variance 1; 40 tests share the alarm.
+    z = (a * b).sum() / np.sqrt(a.size)
+    require(40 * two_sided(z, stats.norm()), what)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return LocalRows(rng.normal(size=(12, D)) / np.sqrt(D), rng.choice([-1.0, 1.0], 12), Logistic())
+
+
+SAMPLERS = [Everything(), Poisson(0.3), TruncatedPoisson(0.3, 6, 12), WithoutReplacement(4, 12)]
+
+
+class TestNoise:
+    @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda s: s.name)
+    @pytest.mark.parametrize("seed", [0, None])
+    def test_law(self, rows, sampler, seed):
+        plan, query = plan_with(sampler, 12)
+        check_noise(residuals(rows, plan, query, make_streams(seed)))
+
+    def test_law_of_matrix_answers(self):
+        rng = np.random.default_rng(1)
+        rows = LocalRows(rng.normal(size=(12, D)), rng.integers(0, 3, 12), Softmax(3))
+        plan, query = plan_with(Everything(), 12)
+        check_noise(residuals(rows, plan, query, make_streams(None), outputs=3))
+
+    def test_law_of_float32_rows(self, rows):
+        single = LocalRows(rows._X.astype(np.float32), rows._target, Logistic())
+        plan, query = plan_with(Everything(), 12)
+        check_noise(residuals(single, plan, query, make_streams(None)))
+
+    @pytest.mark.parametrize("clip_norm", [1.5, 0.2, 1e-6])
+    def test_differences_carry_noise_in_proportion_to_their_clip(self, rows, clip_norm):
+        plan, query = plan_with(Poisson(0.3), 12, "difference", scalable=True)
+        quiet = SimpleNamespace(n_rows=12, difference_sum=lambda x, *rest: np.zeros_like(x))
+        oracle = PrivateOracle(quiet, plan, make_streams(None))
+        answers = np.array([oracle.difference(np.ones(D), np.zeros(D), clip_norm) for _ in range(QUERIES)])
+        check_noise(answers * query.denominator / (query.noise_multiplier * clip_norm))
+
+    def test_an_empty_batch_is_noised_like_any_other(self, rows):
+        @dataclass(frozen=True)
+        class Nobody(Poisson):
+            def draw(self, n_rows, stream):
+                return Batch(np.array([], dtype=np.intp))
+
+        plan, query = plan_with(Nobody(0.3), 12)
+        check_noise(residuals(rows, plan, query, make_streams(None)))
+
+    @pytest.mark.parametrize("scale", [0.95, 1.05, 0.5])
+    def test_mutant_wrong_scale(self, rows, scale):
+        class Wrong(PrivateOracle):
+            def release(self, query, clip_norm, total):
+                return super().release(
+                    replace(query, noise_multiplier=scale * query.noise_multiplier), clip_norm, total
+                )
+
+        plan, query = plan_with(Everything(), 12)
+        with pytest.raises(Law, match="variance"):
+            check_noise(residuals(rows, plan, query, make_streams(0), oracle=Wrong))
+
+    def test_mutant_noise_scaled_by_the_realised_batch(self, rows):
+        class Realised(PrivateOracle):
+            def gradient(self, x, kind="gradient"):
+                query = self._admit(kind, x)
+                batch = query.sampler.draw(12, self._streams.sampling)
+                total = self._rows.gradient_sum(x, query.clip_norm, batch)
+                return self.release(query, query.clip_norm, total) * query.denominator / max(1, len(batch.rows))
+
+        plan, query = plan_with(Poisson(0.3), 12)
+        with pytest.raises(Law):
+            check_noise(residuals(rows, plan, query, make_streams(0), oracle=Realised))
+
+    @pytest.mark.parametrize("period", [1, 2, 7])
+    def test_mutant_reused_noise(self, rows, period):
+        class Repeating:
+            def __init__(self):
+                self._blocks, self._next = [make_streams(0).noise.standard_normal((period, D))], 0
+
+            def standard_normal(self, shape):
+                self._next += 1
+                return self._blocks[0][self._next % period].reshape(shape)
+
+        plan, query = plan_with(Everything(), 12)
+        streams = SimpleNamespace(noise=Repeating(), sampling=make_streams(0).sampling)
+        with pytest.raises(Law):
+            check_noise(residuals(rows, plan, query, streams))
+
+    @pytest.mark.parametrize(
+        "noise",
+        [
+            lambda rng, shape: rng.laplace(size=shape) / np.sqrt(2),
+            lambda rng, shape: np.repeat(rng.standard_normal(shape[0] // 2), 2),
+            lambda rng, shape: rng.standard_normal(shape) + 0.05,
+        ],
+        ids=["laplace", "repeated-in-pairs", "biased"],
+    )
+    def test_mutant_wrong_law(self, rows, noise):
+        rng = np.random.default_rng(0)
+        plan, query = plan_with(Everything(), 12)
+        streams = SimpleNamespace(
+            noise=SimpleNamespace(standard_normal=lambda shape: noise(rng, shape)), sampling=make_streams(0).sampling
+        )
+        with pytest.raises(Law):
+            check_noise(residuals(rows, plan, query, streams))
+
+
+def test_answers_of_a_certified_plan_have_the_planned_noise():
+    """Denominator, clip and multiplier of a real plan, not of a hand-made query."""
+    plan = toys.make_plan("poisson", 12, 4, count=QUERIES)
+    query = plan.queries[0]
+    rng = np.random.default_rng(0)
+    rows = LocalRows(rng.normal(size=(12, D)), rng.choice([-1.0, 1.0], 12), Logistic())
+    check_noise(residuals(rows, plan, query, make_streams(None)))
+    assert query.denominator == pytest.approx(4)
+    assert query.noise_std == pytest.approx(query.noise_multiplier / 4)
