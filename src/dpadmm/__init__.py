@@ -20,6 +20,7 @@ _HOMES = {
     "DPLinearRegression": "dpadmm.estimators",
     "load_model": "dpadmm.estimators.persistence",
     "Budget": "dpadmm.privacy.budget",
+    "Ledger": "dpadmm.privacy.ledger",
     "Plan": "dpadmm.privacy.plan",
     "PrivacyStatement": "dpadmm.privacy.statement",
     "datasets": "dpadmm.datasets",

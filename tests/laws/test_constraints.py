@@ -54,6 +54,14 @@ def test_dot_test_and_residual(constraint, seed, K):
     np.testing.assert_allclose(constraint.residual(x, y), expected, atol=1e-13)
 
 
+def test_rows_by_hand():
+    x = np.array([1.0, 4.0, 9.0, 16.0])
+    assert Constraint.identity(4, free=1).apply(x).tolist() == [1, 4, 9]
+    assert Constraint.chain(4, free=1).apply(x).tolist() == [3, 5]
+    assert Constraint.graph([(0, 2), (1, 0, 0.5)], 4, free=1).apply(x).tolist() == [-8, 1.5]
+    assert Constraint.stacked([[1, 1, 1]], free=1).apply(x).tolist() == [14, 1, 4, 9]
+
+
 @CONSTRAINT
 def test_norms_are_upper_bounds_and_tight(constraint):
     dense = sparse.csr_array(constraint.A).toarray()

@@ -151,6 +151,12 @@ def test_graph_of_a_ring_is_the_ring():
     np.testing.assert_allclose(as_matrix(GraphLaplacian(3.0, ring_edges, D)), as_matrix(RingLaplacian(3.0)), atol=1e-13)
 
 
+def test_weights_of_a_graph_enter_the_laplacian_once():
+    S = as_matrix(GraphLaplacian(3.0, ((0, 1, 0.5), (1, 2, 2.0)), 3), 3)
+    laplacian = np.array([[0.5, -0.5, 0.0], [-0.5, 2.5, -2.0], [0.0, -2.0, 2.0]])
+    np.testing.assert_allclose(np.linalg.inv(S), np.eye(3) + 3 * laplacian, atol=1e-12)
+
+
 def test_traces_of_a_graph_in_blocks():
     n = 600
     graph = GraphLaplacian(2.0, tuple((i, (i + 1) % n) for i in range(n)), n)

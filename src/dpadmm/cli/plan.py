@@ -121,7 +121,7 @@ def _print(summary: dict[str, Any]) -> None:
         "What this promise costs",
         [
             ("promise", f"ε = {summary['epsilon']:g}, δ = {summary['delta']:g}, {summary['relation']}"),
-            ("certified", f"ε = {summary['epsilon_achieved']:.5g} by the {summary['accountant']} accountant"),
+            ("certified", f"ε = {summary['epsilon_achieved']:.6g} by the {summary['accountant']} accountant"),
             ("proof", summary["proof_status"]),
             ("solver", f"{summary['solver']}, {summary['steps']:,} steps, {summary['releases']:,} noisy releases"),
             ("noise on the mean gradient", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),

@@ -24,7 +24,8 @@ def print_line(text: str = "", style: str = "") -> None:
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
     """A two-column table of names and values."""
-    table = Table(title=title, box=box.SIMPLE_HEAD, show_header=False, title_justify="left", title_style="bold")
+    print_line(title, style="bold")
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
     table.add_column(style="dim", overflow="fold")
     table.add_column(overflow="fold")
     for name, value in pairs:
@@ -34,7 +35,7 @@ def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table with a header."""
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in head:
         table.add_column(name, overflow="fold")
     for row in rows:

@@ -19,6 +19,7 @@ from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
@@ -51,6 +52,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     invalid_rows: str
     n_rows: int | None
     solver_options: Mapping[str, Any] | None
+    ledger: Ledger | None
     random_state: int | None
     verbose: int
 
@@ -92,11 +94,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, counted = self._nominal_rows(X.shape[0], budget.relation)
         recipe = make_recipe(self._problem(loss, rowmap, X.shape[1]), budget, nominal, self._choices())
+        receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
         rows = self._private_rows(X, y, rowmap, loss)
         oracle = PrivateOracle(rows, recipe.plan, streams)
         with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
             solution = run(recipe.solver, recipe.problem, oracle, (observe,))
         oracle.require_promise_kept()
+        if self.ledger is not None and receipt is not None:
+            self.ledger.commit(receipt, oracle.spent)
         self._release(recipe, rowmap, solution.coefficients, assumptions + counted, seeded=not streams.secret)
         return self
 

@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
+from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 
@@ -49,6 +50,8 @@ PARAMETERS = """
         Public nominal number of rows, for relation="add-remove".
     solver_options : dict or None
         Any further public field of the solver, such as step_size, beta, averaging or momentum.
+    ledger : dpadmm.Ledger or None
+        Account of the table: charged before training, refuses a fit beyond its limit. Survives `clone` and grid search.
     random_state : None or int
         None draws noise from a cryptographic generator; an int makes the fit repeatable and NOT private.
     verbose : int
@@ -97,6 +100,7 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         invalid_rows: str = "error",
         n_rows: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
+        ledger: Ledger | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -231,6 +235,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         invalid_rows: str = "error",
         n_rows: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
+        ledger: Ledger | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -45,7 +45,7 @@ def classification_metrics(
         "rows": len(y),
         "accuracy": float(np.mean(predicted == y)),
         "largest_class": float(of_class.mean(axis=0).max()),
-        "auc": _auc(of_class, scores),
+        "auc": _auc(of_class, scores if scores.ndim == 1 or probabilities is None else probabilities),
         "log_loss": None if probabilities is None else _log_loss(of_class, probabilities),
     }
 

@@ -99,8 +99,8 @@ def _heat_map(figure: Figure, axes: Axes, table: Coefficients, chosen: Any, axis
     axes.tick_params(length=0, labelsize=8.5, colors=INK)
     for spine in axes.spines.values():
         spine.set_visible(False)
+    axes.set_xlabel(axis_label, color=QUIET, fontsize=9)
     bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.03)
-    bar.set_label(axis_label, color=QUIET, fontsize=9)
     bar.ax.tick_params(length=0, labelsize=8, colors=INK)
     bar.outline.set_visible(False)
 

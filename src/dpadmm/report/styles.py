@@ -34,6 +34,6 @@ footer { margin-top: 2rem; padding-top: 1rem; border-top: 1px solid var(--line);
 @media (max-width: 44rem) { main { margin: 0; padding: 1.4rem; border: 0; border-radius: 0; }
   .cards { grid-template-columns: repeat(2, 1fr); } }
 @media print { body { background: none; font-size: 10.5pt; } main { border: 0; margin: 0; padding: 0; max-width: none; }
-  section, figure, tr, .card { break-inside: avoid; } h2 { break-after: avoid; } img { max-height: 17cm; }
+  figure, tr, .card, .statement { break-inside: avoid; } h2 { break-after: avoid; } img { max-height: 15cm; }
   .cards { grid-template-columns: repeat(4, 1fr); } }
 """

@@ -51,10 +51,9 @@ class SCAD:
         step, knee, flat = float(step), self.strength, self.a * self.strength
         soft = soft_threshold(v, step * knee)
         if step >= self.a - 1:
-            # The parabola outweighs the quadratic: its piece holds no minimum, so the best end piece wins.
+            # The parabola outweighs the quadratic, so its piece holds no minimum: either v stays or the linear piece wins.
             near = np.clip(soft, -knee, knee)
-            far = np.copysign(np.maximum(np.abs(v), flat), v)
-            return np.where(self._cost(far, v, step) < self._cost(near, v, step), far, near)
+            return np.where(self._cost(v, v, step) < self._cost(near, v, step), v, near)
         slope = (self.a - 1) / (self.a - 1 - step)
         middle = soft_threshold(v, flat * step / (self.a - 1)) * slope
         size = np.abs(v)
