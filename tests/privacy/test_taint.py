@@ -146,7 +146,7 @@ def test_the_whole_solution_of_every_solver(name):
 @pytest.mark.parametrize("form", ["float32", "csr-float32", "lists"])
 @pytest.mark.parametrize("solver", ["full-admm", "dp-sadmm", "dp-vradmm"])
 def test_diverging_runs_fail_alike(solver, form, tmp_path):
-    """Answers so large that iterates or margins leave the finite numbers: same exception, same moment, same warnings."""
+    """Answers so large that iterates or margins leave the finite numbers: same exception, at the same moment."""
     one, two = ((FORMS[form](X), y) for X, y in (TAME, WILD))
     for name in ("squared", "softmax", "logistic"):
         for scale in (1e30, 1e60, 1e200):

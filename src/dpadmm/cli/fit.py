@@ -29,10 +29,10 @@ Examples
 """
 
 MEANINGS = {
-    "logistic": "change of the log-odds when a feature crosses its declared range",
-    "svm": "change of the score when a feature crosses its declared range",
-    "regression": "change of the target when a feature crosses its declared range",
-    "huber": "change of the target when a feature crosses its declared range",
+    "logistic": "coefficient in the log-odds, each feature scaled to its declared range",
+    "svm": "coefficient in the score, each feature scaled to its declared range",
+    "regression": "coefficient in units of the target, each feature scaled to its declared range",
+    "huber": "coefficient in units of the target, each feature scaled to its declared range",
 }
 
 

@@ -51,7 +51,7 @@ class SCAD:
         step, knee, flat = float(step), self.strength, self.a * self.strength
         soft = soft_threshold(v, step * knee)
         if step >= self.a - 1:
-            # The parabola outweighs the quadratic, so its piece holds no minimum: either v stays or the linear piece wins.
+            # The parabola outweighs the quadratic and its piece holds no minimum: v stays, or the linear piece wins.
             near = np.clip(soft, -knee, knee)
             return np.where(self._cost(v, v, step) < self._cost(near, v, step), v, near)
         slope = (self.a - 1) / (self.a - 1 - step)

@@ -1,0 +1,270 @@
+"""The barrier refuses what the plan does not contain, before a row is read, and promised equals performed."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import pickle
+import sys
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting.pld import PLDAccountant, pld_pmf
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy.stats import norm
+
+from dpadmm import DPLogisticRegression
+from dpadmm.errors import DpadmmError, PrivacyError, PromiseBroken, QueryRefused
+from dpadmm.oracles.base import LARGEST_POINT, PrivateOracle
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.sampling import make_sampler
+from dpadmm.problem import L1, Constraint, Logistic, Problem, Softmax, Squared
+from dpadmm.randomness import make_streams
+from dpadmm.solvers import SOLVERS, VRADMM, Setting, run
+from dpadmm.solvers.full import FullADMM
+
+from . import toys
+
+X0 = np.zeros(2)
+
+
+class Untouchable:
+    """Rows that may not be read."""
+
+    n_rows = 8
+
+    def gradient_sum(self, *args):
+        raise AssertionError("a row was read")
+
+    difference_sum = gradient_sum
+
+
+@pytest.fixture
+def plan():
+    return toys.make_vr_plan("poisson", 8, 4)
+
+
+def oracle(plan, rows=None):
+    return PrivateOracle(toys.tilted(8)[0] if rows is None else rows, plan, make_streams(0))
+
+
+class TestRefusals:
+    def test_the_query_after_the_last(self, plan):
+        asked = oracle(plan)
+        asked.gradient(X0, "snapshot")
+        with pytest.raises(QueryRefused, match="all 1 planned"):
+            asked.gradient(X0, "snapshot")
+        asked.difference(X0 + 1, X0, 0.5)
+        with pytest.raises(QueryRefused):
+            asked.difference(X0 + 1, X0, 0.5)
+
+    def test_a_difference_that_reads_nothing_still_counts(self, plan):
+        asked = oracle(plan, Untouchable())
+        assert not asked.difference(X0, X0, 0.0).any()
+        with pytest.raises(QueryRefused):
+            asked.difference(X0, X0, 0.0)
+
+    def test_unknown_kinds(self, plan):
+        for kind in ("gradient", "hessian", ""):
+            with pytest.raises(QueryRefused, match="contains no"):
+                oracle(plan, Untouchable()).gradient(X0, kind)
+
+    @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan, math.inf, 5e-324 * 0])
+    def test_queries_without_noise(self, plan, multiplier):
+        silent = replace(plan, queries=tuple(replace(query, noise_multiplier=multiplier) for query in plan.queries))
+        with pytest.raises(QueryRefused, match="without noise"):
+            oracle(silent, Untouchable()).gradient(X0, "snapshot")
+        with pytest.raises(QueryRefused, match="without noise"):
+            oracle(silent, Untouchable()).difference(X0, X0, 0.0)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 10 * LARGEST_POINT, -10 * LARGEST_POINT])
+    def test_points_that_are_not_finite_or_huge(self, plan, bad):
+        point = np.array([0.0, bad])
+        for ask in (
+            lambda asked: asked.gradient(point, "snapshot"),
+            lambda asked: asked.difference(point, X0, 0.5),
+            lambda asked: asked.difference(X0, point, 0.5),
+        ):
+            with pytest.raises(DpadmmError):
+                ask(oracle(plan, Untouchable()))
+
+    @pytest.mark.parametrize("clip", [-1e-9, 2.0000001, math.nan, math.inf, -math.inf])
+    def test_clips_outside_the_plan(self, plan, clip):
+        with pytest.raises(QueryRefused, match="clip"):
+            oracle(plan, Untouchable()).difference(X0, X0, clip)
+
+    def test_a_smaller_clip_only_where_the_plan_says_so(self, plan):
+        with pytest.raises(QueryRefused, match="scalable"):
+            oracle(plan, Untouchable()).difference(X0, X0, 0.5, "snapshot")
+
+    def test_an_empty_table(self, plan):
+        with pytest.raises(QueryRefused):
+            oracle(plan, SimpleNamespace(n_rows=0))
+
+    @pytest.mark.parametrize("shape", [(2, 1), (1, 2), (2, 3), (1,), (3,), (), (2, 1, 1)])
+    @pytest.mark.parametrize("where", [0, 1])
+    def test_points_of_another_shape(self, plan, shape, where):
+        """A column vector would be broadcast against the targets: every row would then carry every label."""
+        points = [X0 + 1, X0]
+        points[where] = np.ones(shape)
+        with pytest.raises(DpadmmError):
+            oracle(plan).difference(*points, 0.5)
+        with pytest.raises(DpadmmError):
+            oracle(plan).gradient(np.ones(shape), "snapshot")
+
+    def test_vectors_where_the_loss_has_several_outputs(self, plan):
+        rows = LocalRows(np.ones((8, 2)), np.zeros(8, dtype=int), Softmax(3))
+        for shape in ((2,), (2, 1), (2, 2), (2, 4)):
+            with pytest.raises(DpadmmError):
+                oracle(plan, rows).gradient(np.ones(shape), "snapshot")
+
+    def test_two_threads_never_share_noise_or_the_last_query(self):
+        """Two answers with the same noise differ by exact data; two answers to one planned query cost twice."""
+        count, d, threads = 2000, 50, 8
+        plan = toys.make_plan("full", 8, 8, count=count)
+        rows = SimpleNamespace(n_rows=8, gradient_sum=lambda x, clip, batch: np.zeros(d))
+        asked, answers = PrivateOracle(rows, plan, make_streams(0)), []
+
+        def ask():
+            with contextlib.suppress(QueryRefused):
+                while True:
+                    answers.append(asked.gradient(np.zeros(d)))
+
+        pool = [threading.Thread(target=ask) for _ in range(threads)]
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            for thread in pool:
+                thread.start()
+            for thread in pool:
+                thread.join()
+        finally:
+            sys.setswitchinterval(usual)
+        values = np.array(answers).ravel()
+        assert len(np.unique(values)) == values.size
+        assert len(answers) == count
+
+
+class TestPromise:
+    problem = Problem(Logistic(), L1(0.01), Constraint.identity(2))
+
+    def plan(self, solver):
+        return calibrate(Budget(1.0, 0.05), solver.requests(self.problem, 0.5), make_sampler("full", 8, 8), 8)
+
+    @pytest.mark.parametrize(("asks", "error"), [(2, PromiseBroken), (4, QueryRefused), (0, PromiseBroken)])
+    def test_a_solver_that_asks_too_little_or_too_much_releases_nothing(self, asks, error):
+        model = DPLogisticRegression(classes=[0, 1], delta=0.05, steps=3)
+        X, y = np.random.default_rng(0).normal(size=(8, 2)), np.array([0, 1] * 4)
+        honest = FullADMM.update
+
+        def update(solver, state, problem, asked):
+            times = {2: int(state.t < 2), 4: 1 + int(state.t == 2), 0: 0}[asks]
+            for _ in range(times - 1):
+                asked.gradient(state.point.x)
+            silent = SimpleNamespace(gradient=lambda x: np.zeros_like(x))
+            return honest(solver, state, problem, asked if times else silent)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(FullADMM, "update", update)
+            with pytest.raises(error):
+                model.fit(X, y)
+        assert not [name for name in vars(model) if name in ("coef_", "weights_", "intercept_", "plan_", "privacy_")]
+
+    @pytest.mark.parametrize("name", tuple(SOLVERS))
+    def test_every_solver_performs_exactly_its_plan(self, name):
+        solver = SOLVERS[name].default(self.problem, Setting(8, 0.7, 2.0, 0.5), 4, steps=7)
+        sampler = make_sampler("poisson", 8, 4)
+        plan = calibrate(Budget(1.0, 0.05), solver.requests(self.problem, 0.5), sampler, 8)
+        asked = PrivateOracle(LocalRows(np.ones((8, 2)), np.ones(8), Logistic()), plan, make_streams(0))
+        with pytest.raises(PromiseBroken):
+            asked.require_promise_kept()
+        run(solver, self.problem, asked)
+        asked.require_promise_kept()
+        assert asked.spent == plan.event
+
+    def test_refusals_are_privacy_errors(self):
+        assert issubclass(QueryRefused, PrivacyError)
+        assert issubclass(PromiseBroken, PrivacyError)
+
+
+class TestNothingToSee:
+    def test_representation_and_copies(self, plan):
+        asked = oracle(plan, LocalRows(np.full((8, 2), 77.125), np.full(8, 55.5), Squared()))
+        asked.gradient(X0, "snapshot")
+        for text in (repr(asked), str(asked)):
+            assert "77" not in text
+            assert "55" not in text
+        for leave in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="never copied"):
+                leave(asked)
+
+    def test_public_names_hold_no_data(self, plan):
+        asked = oracle(plan)
+        asked.gradient(X0, "snapshot")
+        public = {name for name in dir(asked) if not name.startswith("_")}
+        assert public == {"gradient", "difference", "release", "spent", "require_promise_kept"}
+
+    def test_exceptions_from_inside_carry_no_sum(self, plan):
+        class Broken(Untouchable):
+            def gradient_sum(self, *args):
+                raise MemoryError
+
+        asked = oracle(plan, Broken())
+        with pytest.raises(MemoryError):
+            asked.gradient(X0, "snapshot")
+        with pytest.raises(QueryRefused):
+            asked.gradient(X0, "snapshot")  # a failed query is spent: a retry would be a second one
+
+
+class TestIndependentTotal:
+    """T13: the total of DP-VRADMM, recomputed from what the oracle performed, by other code than the library's."""
+
+    @staticmethod
+    def spent(sampler):
+        problem = Problem(Logistic(), L1(0.01), Constraint.identity(2))
+        solver = VRADMM(3, 4, 0.5, rate=0.1, gradient_clip=0.5)
+        plan = calibrate(
+            Budget(1.0, 1e-4), solver.requests(problem, 0.5), make_sampler(sampler, 200, 20), 200, cache=False
+        )
+        rng = np.random.default_rng(0)
+        asked = PrivateOracle(LocalRows(rng.normal(size=(200, 2)), np.ones(200), Logistic()), plan, make_streams(0))
+        run(solver, problem, asked)
+        snapshot, difference = asked.spent.parts
+        assert (snapshot.count, difference.count) == (3, 12)
+        return snapshot, difference
+
+    def test_poisson_by_dp_accounting(self):
+        snapshot, difference = self.spent("poisson")
+        accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
+        accountant.compose(dp_accounting.GaussianDpEvent(snapshot.noise_multiplier), snapshot.count)
+        inner = dp_accounting.GaussianDpEvent(difference.noise_multiplier)
+        accountant.compose(dp_accounting.PoissonSampledDpEvent(0.1, inner), difference.count)
+        assert 0.98 <= accountant.get_epsilon(1e-4) <= 1.0005
+
+    def test_fixed_size_by_the_lemma_of_subsampling(self):
+        snapshot, difference = self.spent("fixed")
+        interval, reach, q, mu = 1e-3, 12.0, 0.1, 2 / difference.noise_multiplier
+        eps = interval * np.arange(-int(reach / interval), int(reach / interval) + 1)
+        base = np.log1p(np.expm1(np.abs(eps)) / q)
+        h = q * (norm.cdf(mu / 2 - base / mu) - np.exp(base + norm.logcdf(-mu / 2 - base / mu)))
+        h = np.where(eps >= 0, h, -np.expm1(eps) + np.exp(eps) * h)
+        half = int(reach / interval)
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -half, half, np.clip(h, 0, 1))
+        total = pld.PrivacyLossDistribution(pmf).self_compose(difference.count)
+        shift = 2 * math.sqrt(snapshot.count) / snapshot.noise_multiplier
+        total = total.compose(pld.from_gaussian_mechanism(1 / shift, value_discretization_interval=interval))
+        assert 0.98 <= total.get_epsilon_for_delta(1e-4) <= 1.002
+
+    def test_a_forgotten_snapshot_would_be_found(self):
+        _, difference = self.spent("poisson")
+        accountant = PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_ONE)
+        inner = dp_accounting.GaussianDpEvent(difference.noise_multiplier)
+        accountant.compose(dp_accounting.PoissonSampledDpEvent(0.1, inner), difference.count)
+        assert accountant.get_epsilon(1e-4) < 0.9
