@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import IO
 @contextmanager
 def replacing(target: Path) -> Iterator[IO[bytes]]:
     """A binary stream that becomes `target` if the block succeeds and vanishes if it does not."""
-    stream = tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False)
+    name = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
-        with stream:
+        with name.open("xb") as stream:
             yield stream
-        os.replace(stream.name, target)
+        name.replace(target)
     except BaseException:
-        os.unlink(stream.name)
+        name.unlink(missing_ok=True)
         raise

@@ -1,4 +1,4 @@
-"""The only maker of random generators: cryptographic and keyed by the operating system unless a test asks for a seed."""
+"""The only maker of random generators: cryptographic, keyed by the operating system, unless a test asks for a seed."""
 
 from __future__ import annotations
 

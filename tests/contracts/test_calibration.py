@@ -54,7 +54,7 @@ def entries(folder):
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_round_trip(sampler, relation, accountant, epsilon):
     plan = calibrate(Budget(epsilon, 1e-5, relation), GRADIENT, make_sampler(sampler, N, B), N, accountant)
-    recomputed = make_accountant(plan.accountant).epsilon(plan.event, 1e-5, plan.budget.relation)
+    recomputed = make_accountant(plan.accountant).certify(plan.event, 1e-5, plan.budget.relation)
     assert 0.99 * epsilon <= plan.epsilon_achieved <= epsilon
     assert recomputed == pytest.approx(plan.epsilon_achieved, rel=1e-9)
     assert verify_plan(plan) <= epsilon

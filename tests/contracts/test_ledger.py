@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from dpadmm import Budget, DPLogisticRegression, Ledger
-from dpadmm.errors import BudgetExceeded, FileProblem, InvalidParameter, PromiseBroken
+from dpadmm.errors import BudgetExceeded, FileProblem, InvalidData, InvalidParameter, PromiseBroken
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.events import Event
@@ -136,6 +136,31 @@ def test_the_limit_in_the_file_stands(tmp_path):
         Ledger(tmp_path / "ledger.jsonl", Budget(9.0, 1e-5))
     with pytest.raises(InvalidParameter, match="composition"):
         Ledger(tmp_path / "ledger.jsonl", LIMIT, "basic")
+
+
+def test_a_change_of_directory_does_not_open_a_new_account(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("ledger.jsonl", LIMIT)
+    ledger.reserve(plan(0.2))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(pickle.loads(pickle.dumps(ledger)).plans) == 1
+
+
+def test_an_emptied_file_is_refused(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.jsonl", LIMIT)
+    ledger.path.unlink()
+    with pytest.raises(InvalidParameter, match="as it was created"):
+        ledger.reserve(plan(0.2))
+
+
+def test_bad_rows_cost_nothing(tmp_path, table):
+    ledger = Ledger(tmp_path / "ledger.jsonl", LIMIT)
+    X = table[0].copy()
+    X[0, 0] = np.nan
+    with pytest.raises(InvalidData):
+        DPLogisticRegression(0.5, classes=[0, 1], ledger=ledger).fit(X, table[1])
+    assert ledger.plans == ()
 
 
 def test_a_corrupt_file_is_refused(tmp_path):

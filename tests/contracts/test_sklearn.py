@@ -6,7 +6,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 
-MODELS = [DPLogisticRegression(), DPLinearSVC(), DPLinearRegression()]
+MODELS = [
+    model(random_state=seed) for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression) for seed in (None, 0)
+]
 
 
 @parametrize_with_checks(MODELS, expected_failed_checks=lambda model: {})

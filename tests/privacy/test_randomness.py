@@ -93,6 +93,8 @@ class TestFork:
             weights = pool.map(_fit_coefficients, range(3))
         assert len({tuple(w) for w in weights}) == 3
 
+    @needs_fork
+    @ignore_fork_warning
     def test_mutant_without_the_check_repeats_the_noise(self):
         """What the check of the process number is for: the same generator in two processes."""
         streams = make_streams(None)
@@ -163,7 +165,7 @@ class TestNoiseIsNeverReused:
     def test_unseeded_noise_does_not_follow_the_global_seed(self):
         drawn = []
         for _ in range(2):
-            np.random.seed(0)  # noqa: NPY002
+            np.random.seed(0)
             drawn.append(draw(make_streams(None)))
         assert drawn[0] != drawn[1]
 

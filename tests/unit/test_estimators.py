@@ -186,17 +186,17 @@ BAD = [
     ({"penalty": "graph"}, InvalidParameter, "public"),
     ({"penalty": "group"}, InvalidParameter, "groups"),
     ({"penalty": "graph", "graph": [(0, 99)]}, InvalidParameter, "expected"),
-    ({"alpha": -1.0, "penalty": "l1"}, InvalidParameter, "alpha >= 0"),
+    ({"alpha": -1.0, "penalty": "l1"}, InvalidParameter, "alpha=-1.0.* >= 0"),
     ({"batch_size": 10**6, "solver": "dp-sadmm"}, InvalidParameter, "smaller batch"),
-    ({"steps": 0}, InvalidParameter, "steps >= 1"),
+    ({"steps": 0}, InvalidParameter, "steps=0.* >= 1"),
     ({"sampler": "shuffle", "solver": "dp-sadmm"}, SchemeMismatch, "shuffled"),
     ({"sampler": "poisson"}, InvalidParameter, "dp-sadmm"),
     ({"sampler": "fixed", "solver": "dp-sadmm", "relation": "add-remove"}, SchemeMismatch, "add-remove"),
     ({"accountant": "rdp", "solver": "dp-sadmm"}, SchemeMismatch, "rdp"),
     ({"accountant": "gaussian", "solver": "dp-sadmm"}, SchemeMismatch, "pld"),
     ({"accountant": "magic"}, InvalidParameter, "pld"),
-    ({"clip_norm": 0.0}, InvalidParameter, "clip_norm > 0"),
-    ({"row_norm": -1.0}, InvalidParameter, "row_norm > 0"),
+    ({"clip_norm": 0.0}, InvalidParameter, "clip_norm=0.0.* > 0"),
+    ({"row_norm": -1.0}, InvalidParameter, "row_norm=-1.0.* > 0"),
     ({"classes": [0]}, InvalidParameter, "classes"),
     ({"classes": [0, 2]}, InvalidData, "declare all classes"),
     ({"invalid_rows": "drop"}, InvalidParameter, "'zero'"),
@@ -204,6 +204,14 @@ BAD = [
     ({"solver_options": {"speed": 9}}, InvalidParameter, "options among"),
     ({"random_state": "dice"}, InvalidParameter, "non-negative int"),
     ({"penalty": "fused", "solver": "dp-gd"}, UnsupportedProblem, "ADMM solver"),
+    ({"steps": "ten"}, InvalidParameter, "steps"),
+    ({"row_norm": None}, InvalidParameter, "row_norm"),
+    ({"alpha": None, "penalty": "l1"}, InvalidParameter, "alpha"),
+    ({"bounds": (-1e308, 1e308)}, InvalidParameter, "declare the range"),
+    ({"solver_options": {"momentum": 1}}, InvalidParameter, "momentum < 1"),
+    ({"solver_options": {"averaging": "median"}}, InvalidParameter, "'tail'"),
+    ({"solver": "dp-vradmm", "steps": 25, "solver_options": {"epochs": 10}}, InvalidParameter, "multiple"),
+    ({"classes": [[0], [1, 2]]}, InvalidParameter, "classes"),
     ({"n_rows": 17}, InvalidParameter, "add-remove"),
     ({"solver": "dp-sadmm", "steps": 2000, "epsilon": 900.0, "sampler": "fixed"}, CannotCertify, "given"),
 ]
@@ -213,6 +221,44 @@ BAD = [
 def test_bad_parameters_say_what_to_do(parameters, error, words, table):
     with pytest.raises(error, match=words):
         DPLogisticRegression(**{"classes": [0, 1], "random_state": 0, **parameters}).fit(*table)
+
+
+def test_complex_rows_are_refused_without_quoting_them(table):
+    with pytest.raises(InvalidData, match="Complex data not supported") as refusal:
+        DPLogisticRegression(1.0).fit(table[0] + 7431.5j, table[1])
+    assert "7431" not in str(refusal.value)
+
+
+def test_steps_are_taken_exactly(table):
+    for solver in SOLVERS:
+        model = DPLogisticRegression(1.0, solver=solver, steps=7, classes=[0, 1], random_state=0).fit(*table)
+        assert model.n_iter_ == 7
+
+
+def test_a_failed_refit_changes_nothing(table):
+    model = DPLogisticRegression(1.0, classes=[0, 1], random_state=0).fit(*table)
+    before = model.coef_.copy()
+    model.set_params(classes=["a", "b"])
+    with pytest.raises(InvalidData):
+        model.fit(*table)
+    assert model.classes_.tolist() == [0, 1]
+    np.testing.assert_array_equal(model.coef_, before)
+
+
+def test_the_intercept_is_never_penalised(table):
+    X, _ = table
+    y = np.ones(len(X), dtype=int)
+    y[:30] = 0
+    for penalty, solver, options in (
+        ("l2", "full-admm", {}),
+        ("l2", "dp-sadmm", {"convexity": "strong"}),
+        ("l1", "dp-gd", {}),
+    ):
+        model = DPLogisticRegression(
+            50.0, penalty=penalty, alpha=1.0, solver=solver, solver_options=options, classes=[0, 1], random_state=0
+        ).fit(X, y)
+        assert model.intercept_[0] > 1
+        assert np.abs(model.coef_).max() < 0.5
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -262,6 +308,11 @@ def test_models_survive_saving(model, table, tmp_path):
     assert loaded.plan_.digest == model.plan_.digest
 
 
+def test_numpy_parameters_survive_saving(table, tmp_path):
+    model = DPLogisticRegression(np.float32(2.0), alpha=np.float32(0.1), classes=[0, 1], random_state=0).fit(*table)
+    assert load_model(model.save(tmp_path)).alpha == pytest.approx(0.1)
+
+
 def test_text_classes_and_column_names_survive_saving(table, tmp_path):
     X = pd.DataFrame(table[0], columns=list("abcdef"))
     y = np.where(table[1] == 1, "yes", "no").astype(object)
@@ -270,7 +321,7 @@ def test_text_classes_and_column_names_survive_saving(table, tmp_path):
     assert loaded.predict(X).tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.parametrize("damage", ["truncate", "garbage", "missing", "swap"])
+@pytest.mark.parametrize("damage", ["truncate", "garbage", "missing", "swap", "other weights"])
 def test_damaged_model_files_are_refused(damage, table, tmp_path):
     model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0).fit(*table)
     folder = model.save(tmp_path / "model")
@@ -280,6 +331,9 @@ def test_damaged_model_files_are_refused(damage, table, tmp_path):
         (folder / "model.json").write_text("{not json")
     elif damage == "missing":
         (folder / "model.npz").unlink()
+    elif damage == "other weights":
+        other = DPLogisticRegression(2.0, classes=[0, 1], random_state=1).fit(*table).save(tmp_path / "other")
+        (folder / "model.npz").write_bytes((other / "model.npz").read_bytes())
     else:
         words = json.loads((folder / "model.json").read_text())
         words["n_features"] = 4

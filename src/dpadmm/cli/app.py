@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
 
     Examples
     --------
-    >>> run(["--version"])
+    >>> run(["--version"])  # doctest: +ELLIPSIS
     dpadmm ...
     0
     """

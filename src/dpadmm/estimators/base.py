@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +27,19 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.solvers.base import run
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What is public about the target.
+
+    `encode` gives targets as the loss wants them, and which of them are valid.
+    """
+
+    loss: Loss
+    encode: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[np.bool_]]]
+    classes: NDArray[Any] | None = None
+    assumptions: tuple[str, ...] = ()
 
 
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
@@ -63,13 +77,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     # -- what a subclass decides ---------------------------------------------------------------------------------
 
-    def _declare_target(self, y: NDArray[Any]) -> tuple[Loss, tuple[str, ...]]:
-        """The loss and the assumptions that come with the target, from public knowledge; sets `classes_`."""
+    def _declare_target(self, y: NDArray[Any]) -> Target:
+        """What is public about the target."""
         raise TypeError("a subclass declares its target")
-
-    def _encode_target(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Targets as the loss wants them, and which of them are valid."""
-        raise TypeError("a subclass encodes its target")
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         """Set `coef_` and `intercept_` from the released weights."""
@@ -90,19 +100,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         streams = make_streams(self.random_state)
         X, y = self._validated(X, y)
-        loss, assumptions = self._declare_target(y)
+        target = self._declare_target(y)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, counted = self._nominal_rows(X.shape[0], budget.relation)
-        recipe = make_recipe(self._problem(loss, rowmap, X.shape[1]), budget, nominal, self._choices())
+        recipe = make_recipe(self._problem(target.loss, rowmap, X.shape[1]), budget, nominal, self._choices())
+        rows = self._private_rows(X, y, rowmap, target)
         receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
-        rows = self._private_rows(X, y, rowmap, loss)
         oracle = PrivateOracle(rows, recipe.plan, streams)
         with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
             solution = run(recipe.solver, recipe.problem, oracle, (observe,))
         oracle.require_promise_kept()
         if self.ledger is not None and receipt is not None:
             self.ledger.commit(receipt, oracle.spent)
-        self._release(recipe, rowmap, solution.coefficients, assumptions + counted, seeded=not streams.secret)
+        if target.classes is not None:
+            self.classes_ = target.classes
+        self._release(recipe, rowmap, solution.coefficients, target.assumptions + counted, seeded=not streams.secret)
         return self
 
     def _release(
@@ -156,11 +168,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(f"n_rows={self.n_rows!r}", "a whole number >= 1", "declare a public row count")
         return int(self.n_rows), ("the nominal row count n_rows was declared from public knowledge",)
 
-    def _private_rows(self, X: Any, y: NDArray[Any], rowmap: RowMap, loss: Loss) -> LocalRows:
+    def _private_rows(self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target) -> LocalRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
         if self.invalid_rows not in ("error", "zero"):
             raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
-        target, valid = self._encode_target(y)
+        target, valid = declared.encode(y)
         finite = _finite_rows(X)
         if self.invalid_rows == "error":
             if not finite.all():
@@ -181,7 +193,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 if sparse.issparse(mapped)
                 else np.where(drop[:, None], 0, mapped)
             )
-        return LocalRows(mapped, target, loss)
+        return LocalRows(mapped, target, declared.loss)
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         if y is None:
@@ -218,19 +230,27 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
 def _numeric(X: Any) -> Any:
     """Refuse text before scikit-learn does: its message would quote the value."""
-    kinds = {str(getattr(dtype, "kind", "O")) for dtype in getattr(X, "dtypes", [])}
-    dtype = getattr(X, "dtype", None)
-    if (dtype is not None and dtype.kind in "OUS") or kinds & set("OUST") or isinstance(X, (list, tuple)):
-        try:
-            array = np.asarray(X)
-            if array.dtype.kind in "OUS":
-                array = array.astype(np.float64)
-        except ValueError:
-            raise InvalidData(
-                "X with entries that are not numbers", "numeric features", "encode categories first (see `dpadmm fit`)"
-            ) from None
-        return array if kinds == set() else X.astype(np.float64)
-    return X
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        kinds = {str(getattr(dtype, "kind", "O")) for dtype in X.dtypes}
+    elif isinstance(X, (list, tuple)):
+        kinds = {"O"}
+    else:
+        kinds = {str(getattr(getattr(X, "dtype", None), "kind", "f"))}
+    refusal = InvalidData(
+        "X with entries that are not numbers", "numeric features", "encode categories first (see `dpadmm fit`)"
+    )
+    if "c" in kinds:
+        raise InvalidData("X with complex entries. Complex data not supported", "real numbers", "pass real features")
+    if kinds & set("Mm"):
+        raise refusal
+    if not kinds & set("OUST"):
+        return X
+    try:
+        array = np.asarray(X)
+        numbers = array.astype(np.float64) if array.dtype.kind in "OUST" else array
+    except (ValueError, OverflowError):
+        raise refusal from None
+    return X.astype(np.float64) if hasattr(X, "columns") else _numeric(numbers)
 
 
 def _column(y: Any) -> NDArray[Any]:

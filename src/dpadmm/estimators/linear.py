@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.base import PrivateLinearModel
+from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
@@ -109,23 +111,13 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def _loss(self, n_classes: int) -> Loss:
         raise TypeError("a subclass names its loss")
 
-    def _declare_target(self, y: NDArray[Any]) -> tuple[Loss, tuple[str, ...]]:
-        if self.classes is None:
-            self.classes_ = _observed_classes(y)
-            assumptions: tuple[str, ...] = ("the set of class labels was read from the table and is public knowledge",)
-        else:
-            self.classes_ = _declared_classes(self.classes)
-            assumptions = ()
-        return self._loss(len(self.classes_)), assumptions
-
-    def _encode_target(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        index = np.zeros(len(y), dtype=np.intp)
-        valid = np.zeros(len(y), dtype=bool)
-        for position, label in enumerate(self.classes_):
-            hit = np.asarray(y == label)
-            index[hit], valid[hit] = position, True
-        target = 2.0 * index - 1.0 if len(self.classes_) == 2 else index
-        return target, valid
+    def _declare_target(self, y: NDArray[Any]) -> Target:
+        if self.classes is not None:
+            classes = _declared_classes(self.classes)
+            return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes)
+        classes = _observed_classes(y)
+        read = "the set of class labels was read from the table and is public knowledge"
+        return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (read,))
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
@@ -241,12 +233,11 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     ) -> None:
         self._keep(locals())
 
-    def _declare_target(self, y: NDArray[Any]) -> tuple[Loss, tuple[str, ...]]:
+    def _declare_target(self, y: NDArray[Any]) -> Target:
         losses: dict[str, Loss] = {"squared": Squared(), "huber": Huber(0.5)}
         if self.loss not in losses:
             raise InvalidParameter(f"loss={self.loss!r}", "'squared' or 'huber'", "choose one of these")
-        self._target_range()
-        return losses[self.loss], ()
+        return Target(losses[self.loss], partial(_encode_numbers, *self._target_range()))
 
     def _target_range(self) -> tuple[float, float]:
         try:
@@ -258,16 +249,6 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
                 "target_bounds that are not a finite range", "(lower, upper) with lower < upper", "declare the range"
             )
         return lower, upper
-
-    def _encode_target(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        try:
-            numbers = y.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InvalidData("y with entries that are not numbers", "numeric targets", "convert y first") from None
-        valid = np.isfinite(numbers)
-        lower, upper = self._target_range()
-        scaled = (np.clip(np.where(valid, numbers, lower), lower, upper) - lower) * (2 / (upper - lower)) - 1
-        return scaled, valid
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
@@ -302,14 +283,41 @@ def _observed_classes(y: NDArray[Any]) -> NDArray[Any]:
         raise InvalidData(
             "y with NaN or infinity (inf) in it", "finite labels", "clean the labels and declare `classes`"
         )
-    check_classification_targets(y)
-    return _declared_classes(unique_labels(y))
+    with warnings.catch_warnings():
+        # A warning such as "more than half of the labels are unique" would tell something about the data.
+        warnings.simplefilter("ignore")
+        check_classification_targets(y)
+        return _declared_classes(unique_labels(y))
 
 
 def _declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    labels = np.asarray(classes)
+    try:
+        labels = np.asarray(classes)
+    except ValueError:
+        labels = np.empty(0)
     if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
         raise InvalidParameter(
             "one class or none", "at least two different class labels", "declare all classes in `classes`"
         )
     return labels
+
+
+def _encode_labels(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """±1 for two classes, class numbers for more."""
+    index = np.zeros(len(y), dtype=np.intp)
+    valid = np.zeros(len(y), dtype=bool)
+    for position, label in enumerate(classes):
+        hit = np.asarray(y == label)
+        index[hit], valid[hit] = position, True
+    return (2.0 * index - 1.0 if len(classes) == 2 else index), valid
+
+
+def _encode_numbers(lower: float, upper: float, y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Targets clipped to the declared range and scaled to [−1, 1]."""
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidData("y with entries that are not numbers", "numeric targets", "convert y first") from None
+    valid = np.isfinite(numbers)
+    kept = np.clip(np.where(valid, numbers, lower), lower, upper)
+    return (kept - lower) * (2 / (upper - lower)) - 1, valid

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.problem.checks import number
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.regularizers import L1, MCP, SCAD, ElasticNet, GroupL2, Nuclear, SquaredL2, Zero
 from dpadmm.problem.regularizers.base import Regularizer
@@ -39,8 +40,7 @@ PENALTIES: Registry[Callable[[PenaltyChoice], Built]] = Registry("penalty")
 def build_penalty(name: str, choice: PenaltyChoice) -> Built:
     if name is None:
         name = "none"
-    if not (np.isfinite(choice.alpha) and choice.alpha >= 0):
-        raise InvalidParameter(f"alpha={choice.alpha!r}", "a finite alpha >= 0", "choose the strength of the penalty")
+    number("alpha", choice.alpha)
     return PENALTIES[name](choice)
 
 
@@ -96,14 +96,14 @@ def _fused(choice: PenaltyChoice) -> Built:
 
 @PENALTIES.register("graph")
 def _graph(choice: PenaltyChoice) -> Built:
-    """α(‖φx‖₁ + ‖x‖₁), the papers' A = [φ; I]; φ is given, or the incidence matrix of the given edges."""
+    """α(‖φx‖₁ + ‖x‖₁), the papers' A = [φ; I]; φ is a given array, or the incidence matrix of a list of edges."""
     if choice.graph is None:
         raise InvalidParameter(
             "penalty='graph' without a graph",
-            "graph = a list of edges (i, j) or (i, j, weight), or a matrix with one column a feature",
+            "graph = a list of edges (i, j) or (i, j, weight), or an array with one column a feature",
             "pass a graph that is public or was built from public data",
         )
-    if sparse.issparse(choice.graph) or (isinstance(choice.graph, np.ndarray) and choice.graph.shape[1:] > (3,)):
+    if sparse.issparse(choice.graph) or isinstance(choice.graph, np.ndarray):
         phi = sparse.csr_matrix(choice.graph, dtype=float)
     else:
         phi = Constraint.graph(choice.graph, choice.n_features).A

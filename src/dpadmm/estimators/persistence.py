@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,11 @@ STORED_PARAMETERS = ("epsilon", "delta", "relation", "penalty", "alpha", "solver
 
 
 def save_model(model: Any, path: str | Path) -> Path:
-    """Write a fitted model into folder `path`. Both files are complete or absent."""
+    """Write a fitted model into folder `path`.
+
+    Each file is complete or absent, and `model.json` names the checksum of its `model.npz`, so that a statement is
+    never read beside the weights of another model.
+    """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
@@ -33,12 +39,15 @@ def save_model(model: Any, path: str | Path) -> Path:
     arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
         arrays["classes"] = _plain(model.classes_)
+    numbers = _npz(arrays)
+    description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
+    words = json.dumps(description, indent=2, default=_plain_number).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / "model.npz") as stream:
-            np.savez(stream, allow_pickle=False, **arrays)
+            stream.write(numbers)
         with replacing(folder / "model.json") as stream:
-            stream.write(json.dumps(_description(model), indent=2).encode())
+            stream.write(words)
     except OSError as problem:
         raise FileProblem(
             f"an output folder that cannot be written ({type(problem).__name__})",
@@ -55,7 +64,10 @@ def load_model(path: str | Path) -> Any:
         words = json.loads((folder / "model.json").read_text())
         if words["format"] != FORMAT:
             raise KeyError("format")
-        with np.load(folder / "model.npz", allow_pickle=False) as numbers:
+        content = (folder / "model.npz").read_bytes()
+        if hashlib.sha256(content).hexdigest() != words["numbers_sha256"]:
+            raise ValueError("the two files do not belong together")
+        with np.load(io.BytesIO(content), allow_pickle=False) as numbers:
             return _rebuild(words, dict(numbers))
     except FileNotFoundError:
         raise FileProblem(
@@ -120,6 +132,19 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
     model.plan_ = Plan.from_dict(words["plan"])
     model.privacy_ = PrivacyStatement.from_dict(words["privacy"])
     return model
+
+
+def _npz(arrays: dict[str, Any]) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **arrays)
+    return stream.getvalue()
+
+
+def _plain_number(value: Any) -> Any:
+    """NumPy scalars, which users pass as parameters, as JSON knows them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be stored")
 
 
 def _plain(labels: Any) -> Any:

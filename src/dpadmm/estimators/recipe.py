@@ -13,6 +13,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
+from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
 from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
@@ -59,7 +60,13 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(choices.batch_size, n_rows)
     sampler = _sampler(choices.sampler, kind, budget.relation, n_rows, batch_size)
-    setting = Setting(n_rows, gaussian_shift(budget.epsilon, budget.delta), budget.relation.record_distance, clip_norm)
+    setting = Setting(
+        n_rows,
+        gaussian_shift(budget.epsilon, budget.delta),
+        budget.relation.record_distance,
+        clip_norm,
+        sampler.denominator(n_rows) / n_rows,
+    )
     solver = _solver(kind, problem, setting, batch_size, choices)
     problem = _with_ridge(problem, solver)
     plan = calibrate(budget, solver.requests(problem, clip_norm), sampler, n_rows, choices.accountant)
@@ -96,7 +103,7 @@ def _solver(
 ) -> Solver[Any]:
     chosen = dict(choices.options or {})
     if choices.steps is not None:
-        chosen["steps"] = _whole("steps", choices.steps)
+        chosen["steps"] = count("steps", choices.steps, minimum=1)
     chosen["smoother"] = make_smoother(choices.smoothing, problem.constraint.free)
     try:
         return kind.default(problem, setting, batch_size, **chosen)
@@ -127,15 +134,14 @@ def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
 
 
 def _clip_norm(clip_norm: float | None, problem: Problem) -> float:
-    clip = DEFAULT_CLIP * problem.row_norm if clip_norm is None else clip_norm
-    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not (math.isfinite(clip) and clip > 0):
-        raise InvalidParameter(f"clip_norm={clip_norm!r}", "a finite clip_norm > 0", "leave it out for the default")
-    return float(clip)
+    if clip_norm is None:
+        return DEFAULT_CLIP * problem.row_norm
+    return number("clip_norm", clip_norm, strict=True)
 
 
 def _batch_size(batch_size: int | None, n_rows: int) -> int:
     if batch_size is not None:
-        size = _whole("batch_size", batch_size)
+        size = count("batch_size", batch_size, minimum=1)
         if size > n_rows:
             raise InvalidParameter(
                 f"batch_size={size}, more than the rows", "batch_size <= number of rows", "choose a smaller batch"
@@ -157,9 +163,3 @@ def _sampler(name: str | None, kind: type[Solver[Any]], relation: Relation, n_ro
     if name is None:
         name = "truncated-poisson" if relation is Relation.REPLACE_ONE else "poisson"
     return make_sampler(name, n_rows, batch_size)
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 1:
-        raise InvalidParameter(f"{name}={value!r}", f"a whole number {name} >= 1", f"choose {name}")
-    return int(value)

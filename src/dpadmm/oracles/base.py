@@ -17,7 +17,7 @@ from dpadmm.randomness import Streams
 
 Array = NDArray[np.float64]
 
-LARGEST_POINT = 1e100
+LARGEST_POINT = 1e30
 """Queries at points beyond this are refused: margins would overflow and a row could show itself as a NaN."""
 
 

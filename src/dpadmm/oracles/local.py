@@ -15,6 +15,9 @@ from dpadmm.problem.rowmap import row_norms
 
 Array = NDArray[np.float64]
 
+SUM_BLOCK = 1024
+"""Rows converted to float64 at a time: small enough to stay in cache."""
+
 
 class LocalRows:
     """Mapped rows with their targets.
@@ -30,12 +33,12 @@ class LocalRows:
 
     Notes
     -----
-    *Formal guarantees.* Every sum returned is Σ wᵢ gᵢ with wᵢ ∈ {0, 1} and ‖gᵢ‖ ≤ the clip given, up to the rounding
-    of a floating-point sum.
+    *Formal guarantees.* Every sum returned is Σ wᵢ gᵢ with wᵢ ∈ {0, 1} and ‖gᵢ‖ ≤ the clip given. Sums are formed in
+    float64 whatever the precision of the rows: in float32 the rounding of a long sum can itself exceed the clip.
     """
 
     def __init__(self, X: Any, target: NDArray[Any], loss: Loss) -> None:
-        self._X = X.tocsr() if sparse.issparse(X) else np.ascontiguousarray(X)
+        self._X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.ascontiguousarray(X)
         self._target = np.asarray(target)
         self._loss = loss
         peak, ratio = row_norms(self._X)
@@ -64,4 +67,10 @@ class LocalRows:
     def _weigh(self, X: Any, slopes: Array, batch: Batch) -> Array:
         if batch.weights is not None:
             slopes = slopes * (batch.weights if slopes.ndim == 1 else batch.weights[:, None])
-        return np.asarray(X.T @ slopes.astype(X.dtype, copy=False), dtype=np.float64)
+        if X.dtype == np.float64:
+            return np.asarray(X.T @ slopes)
+        total = np.zeros((X.shape[1], *slopes.shape[1:]))
+        for start in range(0, len(slopes), SUM_BLOCK):
+            block = slice(start, start + SUM_BLOCK)
+            total += X[block].astype(np.float64).T @ slopes[block]
+        return total

@@ -26,16 +26,21 @@ def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm:
     Notes
     -----
     *Formal guarantees.* For every input, finite or not, each returned slope times its row has norm at most
-    `clip_norm`; a non-finite slope becomes zero.
+    `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite.
     """
     slopes = np.where(np.isfinite(slopes), slopes, 0.0).astype(np.float64)
     sizes = np.abs(slopes) if slopes.ndim == 1 else _vector_norms(slopes)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         norms = sizes * row_norms
+    slopes = np.where(_per_row(np.isfinite(row_norms), slopes), slopes, 0.0)
     limit = clip_norm * SAFETY
     factors = np.ones_like(norms)
     np.divide(limit, norms, out=factors, where=norms > limit)
-    return slopes * (factors if slopes.ndim == 1 else factors[:, None])
+    return np.asarray(slopes * _per_row(factors, slopes))
+
+
+def _per_row(values: NDArray[Any], slopes: NDArray[Any]) -> NDArray[Any]:
+    return values if slopes.ndim == 1 else values[:, None]
 
 
 def _vector_norms(slopes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -37,8 +37,8 @@ class Ledger:
     *Formal guarantees.* A plan is charged in full by `reserve`, before training; a crash leaves it charged. Both rules
     hold when each plan is chosen after seeing the earlier models: "gaussian" by fully adaptive composition of Gaussian
     mechanisms (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023), "basic" as a privacy filter (Rogers, Roth,
-    Ullman & Vadhan 2016). Neither is proved for switching between them half-way, so the rule never changes. Fits on parts
-    of the table, as in cross-validation, are charged as if on all of it.
+    Ullman & Vadhan 2016). Neither is proved for switching between them half-way, so the rule never changes. Fits on
+    parts of the table, as in cross-validation, are charged as if on all of it.
 
     `copy.deepcopy` and pickling give the same account, so that scikit-learn's `clone` and worker processes cannot spend
     outside it.
@@ -54,18 +54,11 @@ class Ledger:
     def __init__(self, path: str | Path, limit: Budget, composition: Literal["gaussian", "basic"] = "gaussian") -> None:
         if composition not in ("gaussian", "basic"):
             raise InvalidParameter(f"composition={composition!r}", "'gaussian' or 'basic'", "choose one of these")
-        self.path, self.limit, self.composition = Path(path), limit, composition
-        header = {"limit": [limit.epsilon, limit.delta, str(limit.relation)], "composition": composition}
+        self.path, self.limit, self.composition = Path(path).resolve(), limit, composition
         with self._locked() as stream:
-            lines = _read(stream)
-            if not lines:
-                _append(stream, header)
-            elif lines[0] != header:
-                raise InvalidParameter(
-                    "a limit or composition that differs from the one in the ledger file",
-                    "what the file was created with",
-                    "pass the same limit and composition, or start a new file for another table",
-                )
+            if not _read(stream):
+                _append(stream, self._header)
+            self._entries(stream)
 
     def reserve(self, plan: Plan) -> str:
         """Charge `plan` and return the receipt for `commit`, or raise `BudgetExceeded` and charge nothing."""
@@ -80,7 +73,7 @@ class Ledger:
                 "use a full-data solver, or a ledger with composition='basic'"
             )
         with self._locked() as stream:
-            epsilon, delta = self._total([*_plans(_read(stream)), plan])
+            epsilon, delta = self._total([*_plans(self._entries(stream)), plan])
             if epsilon > self.limit.epsilon or delta > self.limit.delta:
                 raise BudgetExceeded(
                     f"given a fit after which ({epsilon:.4g}, {delta:.4g}) would be spent; expected at most "
@@ -93,7 +86,7 @@ class Ledger:
     def commit(self, receipt: str, spent: Event) -> None:
         """Note that a reserved plan was carried out exactly."""
         with self._locked() as stream:
-            lines = _read(stream)
+            lines = self._entries(stream)
             plans = {line["receipt"]: Plan.from_dict(line["plan"]) for line in lines if "plan" in line}
             if receipt not in plans or plans[receipt].event != spent:
                 raise PromiseBroken("the ledger holds no such plan, or another event was performed than reserved")
@@ -103,7 +96,7 @@ class Ledger:
     def plans(self) -> tuple[Plan, ...]:
         """Every plan charged, carried out or not."""
         with self._locked() as stream:
-            return tuple(_plans(_read(stream)))
+            return tuple(_plans(self._entries(stream)))
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -117,6 +110,22 @@ class Ledger:
             return math.fsum(p.epsilon_achieved for p in plans), math.fsum(p.budget.delta for p in plans)
         event = Event(tuple(part for p in plans for part in p.event.parts))
         return GaussianAccountant().epsilon(event, self.limit.delta, self.limit.relation), self.limit.delta
+
+    @property
+    def _header(self) -> dict[str, Any]:
+        limit = [self.limit.epsilon, self.limit.delta, str(self.limit.relation)]
+        return {"limit": limit, "composition": self.composition}
+
+    def _entries(self, stream: IO[str]) -> list[dict[str, Any]]:
+        """What the file holds after its header; a file that was emptied or exchanged is refused."""
+        lines = _read(stream)
+        if not lines or lines[0] != self._header:
+            raise InvalidParameter(
+                "a ledger file with another limit or composition, or none",
+                "the file as it was created",
+                "pass the limit and composition of the file, or start a new file for another table",
+            )
+        return lines[1:]
 
     @contextmanager
     def _locked(self) -> Iterator[IO[str]]:

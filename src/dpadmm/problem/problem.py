@@ -26,7 +26,7 @@ class Problem:
     constraint : Constraint
         Ax + By = c.
     ridge : float
-        Public quadratic (ridge/2)‖x‖², kept out of what is clipped and noised.
+        Public quadratic (ridge/2)‖x‖² on all but the free coordinates, kept out of what is clipped and noised.
     row_norm : float
         Declared bound on the norm of every row, an intercept's column of ones included.
 
@@ -77,12 +77,21 @@ class Problem:
 
     def public_gradient(self, x: Array) -> Array:
         """Gradient of the public ridge."""
-        return self.ridge * x
+        return self.ridge_weights.reshape(-1, *([1] * (x.ndim - 1))) * x
 
     def penalty(self, x: Array) -> float:
         """r at the y that x determines, plus the ridge; needs B = −I."""
-        y = self.constraint.feasible_auxiliary(x)
-        return self.regularizer.value(y) + self.ridge / 2 * float(np.sum(x * x))
+        return self.regularizer.value(self.constraint.feasible_auxiliary(x)) + self.ridge_value(x)
+
+    def ridge_value(self, x: Array) -> float:
+        """(ridge/2)‖x‖² without the free coordinates."""
+        return float(np.sum(self.public_gradient(x) * x)) / 2
+
+    @property
+    def ridge_weights(self) -> Array:
+        """The ridge of each coordinate: zero for the free ones."""
+        free = self.constraint.free
+        return np.concatenate([np.full(self.constraint.n_features - free, self.ridge), np.zeros(free)])
 
     def zeros(self) -> tuple[Array, Array, Array]:
         """Starting point (x, y, dual), all zero."""

@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.problem.checks import number
 
 Matrix = Any  # dense ndarray or scipy CSR
+
+LARGEST_BOUND = 1e30
+"""Declared ranges end here, so that scaling by them stays finite in float32 too."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,9 @@ class RowMap:
     upper: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.row_norm) and self.row_norm > 0):
-            raise InvalidParameter(
-                f"row_norm={self.row_norm!r}", "a finite row_norm > 0", "declare a bound on the rows"
-            )
+        object.__setattr__(self, "row_norm", number("row_norm", self.row_norm, strict=True))
+        if self.row_norm > LARGEST_BOUND:
+            raise InvalidParameter("a row_norm beyond 1e30", "a smaller row_norm", "scale the features first")
 
     @classmethod
     def declare(cls, row_norm: float, intercept: bool, bounds: Any, n_features: int) -> RowMap:
@@ -46,7 +49,7 @@ class RowMap:
             return cls(row_norm, intercept)
         ask = InvalidParameter(
             "bounds that are not a pair of finite numbers or sequences",
-            f"bounds=(lower, upper) with lower < upper for each of the {n_features} features",
+            f"bounds=(lower, upper) with lower < upper, within ±{LARGEST_BOUND:g}, for each of {n_features} features",
             "declare the range each feature can take, from public knowledge",
         )
         try:
@@ -55,7 +58,8 @@ class RowMap:
             upper = np.broadcast_to(np.asarray(high, dtype=float), (n_features,))
         except (TypeError, ValueError):
             raise ask from None
-        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
+        within = np.all(np.abs(lower) <= LARGEST_BOUND) and np.all(np.abs(upper) <= LARGEST_BOUND)
+        if not (within and np.all(lower < upper)):
             raise ask
         return cls(row_norm, intercept, tuple(lower.tolist()), tuple(upper.tolist()))
 
@@ -84,7 +88,7 @@ class RowMap:
     def _apply_sparse(self, X: Any) -> Any:
         X = sparse.csr_matrix(X, copy=True)
         X.sum_duplicates()
-        n, d = X.shape
+        n = X.shape[0]
         bad = np.zeros(n, dtype=bool)
         bad[np.repeat(np.arange(n), np.diff(X.indptr))[~np.isfinite(X.data)]] = True
         X.data[~np.isfinite(X.data)] = 0

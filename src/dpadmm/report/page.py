@@ -42,8 +42,8 @@ $results
 <h2>What was asked of the data</h2>
 <div class="scroll">$plan</div>
 <p class="note">Noise is the standard deviation on each released mean. Nothing else about the rows left the
-computation; all later steps use only these noisy answers. The $accountant accountant certifies ε = $achieved for exactly
-these queries: $proof.</p>
+computation; all later steps use only these noisy answers. The $accountant accountant certifies ε = $achieved for
+exactly these queries: $proof.</p>
 </section>
 <section>
 <h2>Coefficients</h2>

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.problem.checks import number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
 from dpadmm.solvers.base import Setting, Solution
@@ -96,9 +97,7 @@ def averaging_weight(averaging: Averaging, step: int, steps: int) -> float:
         return float(step)
     if averaging == "tail":
         return float(2 * step > steps)
-    if averaging == "last":
-        return float(step == steps)
-    raise InvalidParameter(f"averaging={averaging!r}", "'all', 'tail', 'linear' or 'last'", "choose one of these")
+    return float(step == steps)
 
 
 def start(problem: Problem) -> Iterate:
@@ -162,7 +161,15 @@ def sampled_steps(problem: Problem, setting: Setting, batch_size: int) -> int:
     return max(1, math.ceil(min(max(needed, 10 * epoch), 40 * epoch)))
 
 
-def require_positive(**values: float) -> None:
+def require_positive(**values: Any) -> None:
     for name, value in values.items():
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidParameter(f"{name}={value!r}", f"a finite {name} > 0", f"choose a positive {name}")
+        number(name, value, strict=True)
+
+
+def require_known(**choices: Any) -> None:
+    """Refuse an unknown averaging or convexity before anything is asked of the data."""
+    known = {"averaging": get_args(Averaging), "convexity": ("general", "strong")}
+    for name, choice in choices.items():
+        if choice not in known[name]:
+            listed = ", ".join(map(repr, known[name]))
+            raise InvalidParameter(f"{name}={choice!r}", f"one of {listed}", "choose one of these")

@@ -41,12 +41,15 @@ class Setting:
         2 under replace-one, 1 under add-remove.
     clip_norm : float
         Clip of one record's gradient.
+    sampling_rate : float
+        Share of the rows in a mini-batch; 1 if every query reads them all.
     """
 
     n_rows: int
     gaussian_mu: float
     record_distance: float
     clip_norm: float
+    sampling_rate: float = 1.0
 
     def travel(self, problem: Problem) -> float:
         """Total step length Σ η_t at which accumulated noise starts to cost more than further progress gains.

@@ -66,8 +66,8 @@ class FullADMM:
 
     def __post_init__(self) -> None:
         admm.require_positive(steps=self.steps, step_size=self.step_size, beta=self.beta)
-        if not 0 <= self.momentum < 1:
-            raise InvalidParameter(f"momentum={self.momentum!r}", "0 <= momentum < 1", "use about 0.9, or 0")
+        admm.require_known(averaging=self.averaging)
+        _require_momentum(self.momentum)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
@@ -76,7 +76,7 @@ class FullADMM:
         Where 300 are too few, momentum rises above 0.9 (to 0.97 at most) to lengthen the long-run step.
         """
         needed = setting.travel(problem) / (LONGEST * admm.capped(math.inf, problem))
-        momentum = chosen.setdefault("momentum", 1 - 1 / min(max(needed, 10.0), 30.0))
+        momentum = _require_momentum(chosen.setdefault("momentum", 1 - 1 / min(max(needed, 10.0), 30.0)))
         return cls(**admm.full_data_schedule(problem, setting, chosen, LONGEST, gain=1 / (1 - momentum)))
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
@@ -99,3 +99,9 @@ class FullADMM:
 
     def finish(self, state: FullADMMState, problem: Problem) -> Solution:
         return admm.release(problem, state.average, self.beta, self.steps)
+
+
+def _require_momentum(momentum: Any) -> float:
+    if not isinstance(momentum, (int, float)) or not 0 <= momentum < 1:
+        raise InvalidParameter(f"momentum={momentum!r}", "0 <= momentum < 1", "use about 0.9, or 0")
+    return float(momentum)

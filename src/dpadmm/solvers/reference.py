@@ -110,7 +110,7 @@ class _SmoothPart:
 
     def value(self, x: Array) -> float:
         loss = float(np.mean(self.problem.loss.value(self.X @ x, self.target)))
-        return loss + self.problem.ridge / 2 * float(np.sum(x * x))
+        return loss + self.problem.ridge_value(x)
 
     def gradient(self, x: Array) -> Array:
         slope = self.problem.loss.slope(self.X @ x, self.target)
@@ -137,7 +137,7 @@ class _SmoothPart:
             weight = weights.reshape(n, K, K)[:, k, l]
             gram = self.X.T @ (self.X * weight[:, None])
             blocks[:, k, :, l] = gram.toarray() if sparse.issparse(gram) else gram
-        gram_of_all: Array = blocks.reshape(d * K, d * K) / n + self.problem.ridge * np.eye(d * K)
+        gram_of_all: Array = blocks.reshape(d * K, d * K) / n + np.diag(np.repeat(self.problem.ridge_weights, K))
         return gram_of_all
 
 

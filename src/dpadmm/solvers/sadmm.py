@@ -52,8 +52,7 @@ class SADMM(admm.AveragedADMM):
 
     def __post_init__(self) -> None:
         admm.require_positive(steps=self.steps, step_size=self.step_size, beta=self.beta)
-        if self.convexity not in ("general", "strong"):
-            raise InvalidParameter(f"convexity={self.convexity!r}", "'general' or 'strong'", "choose one of these")
+        admm.require_known(averaging=self.averaging, convexity=self.convexity)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:

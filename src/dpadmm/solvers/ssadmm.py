@@ -47,6 +47,7 @@ class SSADMM(admm.AveragedADMM):
 
     def __post_init__(self) -> None:
         admm.require_positive(steps=self.steps, step_size=self.step_size, epoch_steps=self.epoch_steps, beta=self.beta)
+        admm.require_known(averaging=self.averaging)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:

@@ -78,8 +78,7 @@ class VRADMM:
             expected_clip=self.expected_clip,
             beta=self.beta,
         )
-        if self.convexity not in ("general", "strong"):
-            raise InvalidParameter(f"convexity={self.convexity!r}", "'general' or 'strong'", "choose one of these")
+        admm.require_known(averaging=self.averaging, convexity=self.convexity)
 
     @property
     def steps(self) -> int:
@@ -87,17 +86,18 @@ class VRADMM:
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
-        """Ten epochs of two passes each; a given number of steps is divided into ten epochs."""
-        epochs = chosen.get("epochs", 10)
+        """Ten epochs of two passes each; given steps are divided into the most equal epochs, ten at most."""
         steps = chosen.pop("steps", None)
-        passes = max(1, math.ceil(2 * setting.n_rows / batch_size))
-        inner = passes if steps is None else max(1, math.ceil(steps / epochs))
-        travel = setting.travel(problem) / (1 + cls.expected_clip)
+        epochs = chosen.get("epochs", 10 if steps is None else max(e for e in range(1, 11) if steps % e == 0))
+        if steps is not None and steps % epochs:
+            raise InvalidParameter(f"steps={steps} in {epochs} epochs", "a multiple of the epochs", "change either")
+        inner = max(1, math.ceil(2 * setting.n_rows / batch_size)) if steps is None else steps // epochs
+        travel = setting.travel(problem) / (1 + chosen.get("expected_clip", cls.expected_clip))
         fields = {
             "epochs": epochs,
             "inner_steps": inner,
             "step_size": travel / (epochs * chosen.get("inner_steps", inner)),
-            "rate": batch_size / setting.n_rows,
+            "rate": setting.sampling_rate,
             "gradient_clip": setting.clip_norm,
         }
         return cls(**{**fields, **chosen})

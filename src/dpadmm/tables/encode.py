@@ -111,6 +111,13 @@ def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> Ta
         "columns the schema does not declare": [n for n in names if n not in schema.columns and n not in target],
         "columns present twice": sorted(name for name, times in Counter(names).items() if times > 1),
     }
+    if not present & set(needed):
+        # A table without a header shows its first row as names: say nothing of them.
+        raise InvalidSchema(
+            "a table with none of the declared columns",
+            "a header line with the columns of the schema",
+            "add the header, or correct the names in the schema",
+        )
     found = [f"{what} " + ", ".join(map(repr, which)) for what, which in problems.items() if which]
     if found:
         raise InvalidSchema(

@@ -90,12 +90,12 @@ def _opened(path: Path) -> IO[bytes]:
 
 def _check_shape(path: Path, frame: pd.DataFrame) -> None:
     names = frame.columns
-    twice = sorted(set(names[names.duplicated()]))
-    if twice:
+    if names.duplicated().any():
+        # Without a header the names are the first row, so they are not quoted.
         raise InvalidData(
-            f"the table {path} with the column names " + ", ".join(map(repr, twice)) + " twice",
-            "distinct column names",
-            "rename the columns",
+            f"the table {path} with a column name present twice",
+            "a header line with distinct column names",
+            "add the header, or rename the columns",
         )
     if len(names) == 0 or len(frame) == 0:
         raise InvalidData(f"the empty table {path}", "a header and at least one row", "give a table that has rows")

@@ -34,6 +34,10 @@ class Accountant(Protocol):
         """Certified δ at `epsilon`."""
         ...
 
+    def certify(self, event: Event, delta: float, relation: Relation) -> float:
+        """ε for the record: like `epsilon`, and confirmed by a second computation where the first is numerical."""
+        ...
+
     def proof_status(self, event: Event, relation: Relation) -> str:
         """Where the proof of the certificate is, for the privacy statement."""
         ...

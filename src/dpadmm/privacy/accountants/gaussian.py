@@ -48,6 +48,9 @@ class GaussianAccountant:
         self.check(event, relation)
         return gaussian_epsilon(full_data_shift(event, relation), require_probability(delta))
 
+    def certify(self, event: Event, delta: float, relation: Relation) -> float:
+        return self.epsilon(event, delta, relation)
+
     def delta(self, event: Event, epsilon: float, relation: Relation) -> float:
         self.check(event, relation)
         return min(1.0, float(gaussian(full_data_shift(event, relation), require_nonnegative(epsilon))) * (1 + 1e-9))

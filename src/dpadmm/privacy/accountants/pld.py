@@ -23,6 +23,7 @@ from dpadmm.privacy.accountants.base import (
 )
 from dpadmm.privacy.accountants.gaussian import PROOF as GAUSSIAN_PROOF
 from dpadmm.privacy.accountants.lattice import MAX_POINTS, Composition, connect_dots
+from dpadmm.privacy.accountants.library import library_epsilon
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
@@ -60,6 +61,7 @@ class PldAccountant:
     -----------------
     Each part is replaced by a pair that dominates it (docs/proofs/), pairs compose adaptively
     (docs/proofs/composition.md), and every numerical step rounds towards more loss. The result is an upper bound.
+    What is written into a plan is confirmed by dp_accounting's composition of the same event (`certify`).
     """
 
     name: ClassVar[str] = "pld"
@@ -75,6 +77,10 @@ class PldAccountant:
         require_probability(delta)
         return _worst(event, relation, lambda composition: composition.epsilon(delta))
 
+    def certify(self, event: Event, delta: float, relation: Relation) -> float:
+        """The larger of two computations: this module's, and dp_accounting's own composition."""
+        return max(self.epsilon(event, delta, relation), _second_opinion(event, delta, relation))
+
     def delta(self, event: Event, epsilon: float, relation: Relation) -> float:
         self.check(event, relation)
         require_nonnegative(epsilon)
@@ -88,6 +94,13 @@ class PldAccountant:
             "truncated-poisson": "proved here (docs/proofs/truncated-poisson.md)",
         }
         return "; ".join(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
+
+
+def _second_opinion(event: Event, delta: float, relation: Relation) -> float:
+    found = pairs(event, relation)
+    sketches = [_sketch(pair, TAIL) for pair in found]
+    spread = math.sqrt(sum(pair.count * second for pair, (_, second) in zip(found, sketches, strict=True)))
+    return library_epsilon(event, delta, relation, max(largest for largest, _ in sketches), spread)
 
 
 def _require_known(part: GaussianSums, relation: Relation) -> None:
@@ -105,7 +118,7 @@ def _require_known(part: GaussianSums, relation: Relation) -> None:
 def _require_enough_noise(part: GaussianSums, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
-            f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.4g} "
+            f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.6g} "
             "times the sensitivity; expected at least 0.2 times for more than 1000 releases; "
             "use a smaller epsilon, fewer steps or a larger batch"
         )

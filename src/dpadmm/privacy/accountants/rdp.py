@@ -50,6 +50,9 @@ class RdpAccountant:
         require_probability(delta)
         return max(0.0, _best(event, relation, lambda backend: backend.get_epsilon_and_optimal_order(delta)))
 
+    def certify(self, event: Event, delta: float, relation: Relation) -> float:
+        return self.epsilon(event, delta, relation)
+
     def delta(self, event: Event, epsilon: float, relation: Relation) -> float:
         self.check(event, relation)
         require_nonnegative(epsilon)

@@ -48,6 +48,7 @@ class ProximalSGD:
 
     def __post_init__(self) -> None:
         admm.require_positive(steps=self.steps, step_size=self.step_size)
+        admm.require_known(averaging=self.averaging)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:

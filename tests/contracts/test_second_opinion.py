@@ -1,0 +1,55 @@
+"""What a plan states is confirmed by dp_accounting's own composition of the same event."""
+
+from __future__ import annotations
+
+import pytest
+
+from dpadmm.errors import CannotCertify, PromiseBroken
+from dpadmm.privacy.accountants import pld
+from dpadmm.privacy.accountants.pld import PldAccountant
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.calibration import calibrate, verify_plan
+from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.plan import Request
+from dpadmm.privacy.sampling import Everything, Poisson, make_sampler
+
+N_ROWS, BATCH = 20_000, 150
+
+
+def events():
+    for name in ("fixed", "poisson", "truncated-poisson"):
+        for noise in (1.5, 4.0, 12.0):
+            yield Event((GaussianSums(make_sampler(name, N_ROWS, BATCH), noise, 500),)), Relation.REPLACE_ONE
+    yield Event((GaussianSums(Poisson(0.01), 1.0, 300),)), Relation.ADD_REMOVE
+    mixed = (GaussianSums(Everything(), 40.0, 5), GaussianSums(make_sampler("fixed", N_ROWS, BATCH), 3.0, 400))
+    yield Event(mixed), Relation.REPLACE_ONE
+
+
+@pytest.mark.parametrize(("event", "relation"), list(events()))
+def test_two_computations_agree(event, relation):
+    accountant = PldAccountant()
+    ours = accountant.epsilon(event, 1e-6, relation)
+    library = pld._second_opinion(event, 1e-6, relation)
+    assert library == pytest.approx(ours, rel=2e-3)
+    assert accountant.certify(event, 1e-6, relation) == max(ours, library)
+
+
+def test_a_plan_states_the_larger_of_the_two(monkeypatch):
+    monkeypatch.setattr(pld, "_second_opinion", lambda *event: 0.5005)
+    with pytest.raises(CannotCertify, match="disagree"):
+        calibrate(
+            Budget(0.5, 1e-6),
+            [Request("gradient", 300, 1.0)],
+            make_sampler("fixed", N_ROWS, BATCH),
+            N_ROWS,
+            cache=False,
+        )
+
+
+def test_verify_plan_asks_both(monkeypatch):
+    sampler = make_sampler("fixed", N_ROWS, BATCH)
+    plan = calibrate(Budget(0.5, 1e-6), [Request("gradient", 300, 1.0)], sampler, N_ROWS, cache=False)
+    assert verify_plan(plan) <= 0.5
+    monkeypatch.setattr(pld, "_second_opinion", lambda *event: 0.6)
+    with pytest.raises(PromiseBroken):
+        verify_plan(plan)
