@@ -36,6 +36,10 @@ class InvalidData(InputError):
     """The table breaks what was declared about it. The message never names a row or a value."""
 
 
+class InvalidDataType(InvalidData, TypeError):
+    """A cell holds an object that is no number at all."""
+
+
 class InvalidSchema(InputError):
     """A schema file is malformed or does not fit its table."""
 

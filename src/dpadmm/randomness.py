@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +31,9 @@ class _Stream:
         self._rekey()
 
     def _rekey(self) -> None:
-        self._pid = os.getpid()
+        self._lock = threading.Lock()
         self._generator = self._make()
+        self._pid = os.getpid()
 
     def _current(self) -> np.random.Generator:
         if os.getpid() != self._pid:
@@ -58,16 +60,17 @@ class NoiseStream(_Stream):
     """Standard normals, drawn in blocks: the bits cost less than the call."""
 
     def _rekey(self) -> None:
-        super()._rekey()
         self._block = np.empty(0)
+        super()._rekey()
 
     def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         generator = self._current()
         size = int(np.prod(shape, dtype=np.int64))
-        if size > self._block.size:
-            fresh = generator.standard_normal(max(size, NOISE_BLOCK))
-            self._block = np.concatenate([self._block, fresh])
-        taken, self._block = self._block[:size], self._block[size:]
+        with self._lock:
+            if size > self._block.size:
+                fresh = generator.standard_normal(max(size, NOISE_BLOCK))
+                self._block = np.concatenate([self._block, fresh])
+            taken, self._block = self._block[:size], self._block[size:]
         return taken.reshape(shape).copy()
 
 

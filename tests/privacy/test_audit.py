@@ -199,7 +199,9 @@ class TestMutantsAreCaught:
         class Unclipped(PrivateOracle):
             def __init__(self, rows, plan, streams):
                 wide = SimpleNamespace(
-                    n_rows=rows.n_rows, gradient_sum=lambda x, clip, batch: rows.gradient_sum(x, 5 * clip, batch)
+                    n_rows=rows.n_rows,
+                    point_shape=rows.point_shape,
+                    gradient_sum=lambda x, clip, batch: rows.gradient_sum(x, 5 * clip, batch),
                 )
                 super().__init__(wide, plan, streams)
 

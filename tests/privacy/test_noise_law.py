@@ -35,7 +35,7 @@ def residuals(rows, plan, query, streams, outputs=1, oracle=PrivateOracle):
     seen = []
 
     class Watched:
-        n_rows = rows.n_rows
+        n_rows, point_shape = rows.n_rows, rows.point_shape
 
         def gradient_sum(self, x, clip_norm, batch):
             seen.append(rows.gradient_sum(x, clip_norm, batch))
@@ -97,7 +97,7 @@ class TestNoise:
     @pytest.mark.parametrize("clip_norm", [1.5, 0.2, 1e-6])
     def test_differences_carry_noise_in_proportion_to_their_clip(self, rows, clip_norm):
         plan, query = plan_with(Poisson(0.3), 12, "difference", scalable=True)
-        quiet = SimpleNamespace(n_rows=12, difference_sum=lambda x, *rest: np.zeros_like(x))
+        quiet = SimpleNamespace(n_rows=12, point_shape=(D,), difference_sum=lambda x, *rest: np.zeros_like(x))
         oracle = PrivateOracle(quiet, plan, make_streams(None))
         answers = np.array([oracle.difference(np.ones(D), np.zeros(D), clip_norm) for _ in range(QUERIES)])
         check_noise(answers * query.denominator / (query.noise_multiplier * clip_norm))

@@ -23,7 +23,7 @@ X, Y = ROWS.uniform(-1, 1, (N, D)), (ROWS.uniform(size=N) < 0.5).astype(int)
 
 
 def fit(random_state=None, **more):
-    options = {"classes": [0, 1], "delta": 1e-3, "steps": 3, "batch_size": 10, "random_state": random_state} | more
+    options = {"classes": [0, 1], "delta": 1e-3, "steps": 6, "batch_size": 10, "random_state": random_state} | more
     return DPLogisticRegression(**options).fit(X, Y)
 
 

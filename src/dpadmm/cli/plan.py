@@ -15,8 +15,9 @@ HELP = """\
 What noise will this promise cost? Needs no data.
 
 Everything is stated at clip norm 1: noise_std is the standard deviation of the noise on each coordinate of a released \
-mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (dp-vradmm) \
-has one noise level each: noise_std and noise_multiplier are those of the first, and the list is under `queries`.
+mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (auto, \
+dp-vradmm) has one noise level each: noise_std and noise_multiplier are those of its gradients (dp-vradmm: of its \
+snapshots), and the list is under `queries`.
 
 \b
 Examples
@@ -93,22 +94,23 @@ def make_plan(request: PlanRequest) -> Recipe:
 
 def summarise(recipe: Recipe) -> dict[str, Any]:
     """The plan as the flat dictionary that `--json` prints."""
-    plan, first = recipe.plan, recipe.plan.queries[0]
+    plan = recipe.plan
+    shown = plan.query("gradient") or plan.queries[0]
     described = plan.to_dict()
     return {
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
         "relation": str(plan.budget.relation),
         "accountant": plan.accountant,
-        "noise_std": first.noise_std,
-        "noise_multiplier": first.noise_multiplier,
+        "noise_std": shown.noise_multiplier / shown.denominator,
+        "noise_multiplier": shown.noise_multiplier,
         "steps": recipe.solver.steps,
         "proof_status": plan.proof_status,
         "epsilon_achieved": plan.epsilon_achieved,
         "solver": recipe.solver.name,
-        "sampler": first.sampler.name,
-        "batch_size": first.denominator,
-        "clip_norm": first.clip_norm,
+        "sampler": shown.sampler.name,
+        "batch_size": shown.denominator,
+        "clip_norm": shown.clip_norm,
         "rows": plan.n_rows,
         "releases": plan.steps,
         "queries": described["queries"],

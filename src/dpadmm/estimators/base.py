@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.estimators.input import numeric_table, one_column
 from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -135,7 +136,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _problem(self, loss: Loss, rowmap: RowMap, n_features: int) -> Problem:
         choice = PenaltyChoice(self.alpha, self.l1_ratio, self.graph, self.groups, n_features, int(rowmap.intercept))
         regularizer, constraint = build_penalty(self.penalty, choice)
-        return Problem(loss, regularizer, constraint, row_norm=rowmap.row_norm)
+        return Problem(loss, regularizer, constraint, row_norm=rowmap.row_norm, unit_rows=rowmap.unit_rows)
 
     def _choices(self) -> Choices:
         return Choices(
@@ -193,15 +194,20 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 if sparse.issparse(mapped)
                 else np.where(drop[:, None], 0, mapped)
             )
-        return LocalRows(mapped, target, declared.loss)
+        return LocalRows(mapped, target, declared.loss, rowmap.row_norm)
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        tolerant = self.invalid_rows == "zero"
         if y is None:
             raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
         X = validate_data(
-            self, _numeric(X), accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False
+            self,
+            numeric_table(X, tolerant),
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
         )
-        y = _column(y)
+        y = one_column(y)
         if len(y) != X.shape[0]:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
         return X, y
@@ -210,7 +216,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _margins(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        X = validate_data(self, _numeric(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(self, numeric_table(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         mapped = self.row_map_.apply(X)
         return np.asarray(mapped @ self.weights_.astype(mapped.dtype, copy=False), dtype=np.float64)
 
@@ -226,45 +232,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _numeric(X: Any) -> Any:
-    """Refuse text before scikit-learn does: its message would quote the value."""
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        kinds = {str(getattr(dtype, "kind", "O")) for dtype in X.dtypes}
-    elif isinstance(X, (list, tuple)):
-        kinds = {"O"}
-    else:
-        kinds = {str(getattr(getattr(X, "dtype", None), "kind", "f"))}
-    refusal = InvalidData(
-        "X with entries that are not numbers", "numeric features", "encode categories first (see `dpadmm fit`)"
-    )
-    if "c" in kinds:
-        raise InvalidData("X with complex entries. Complex data not supported", "real numbers", "pass real features")
-    if kinds & set("Mm"):
-        raise refusal
-    if not kinds & set("OUST"):
-        return X
-    try:
-        array = np.asarray(X)
-        numbers = array.astype(np.float64) if array.dtype.kind in "OUST" else array
-    except (ValueError, OverflowError):
-        raise refusal from None
-    return X.astype(np.float64) if hasattr(X, "columns") else _numeric(numbers)
-
-
-def _column(y: Any) -> NDArray[Any]:
-    array = np.asarray(y)
-    if array.ndim == 2 and array.shape[1] == 1:
-        import warnings
-
-        from sklearn.exceptions import DataConversionWarning
-
-        warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, stacklevel=4)
-        array = array.ravel()
-    if array.ndim != 1:
-        raise InvalidData("y that is not one column (bad input shape)", "a 1d array", "pass one label a row")
-    return array
 
 
 def _finite_rows(X: Any) -> NDArray[np.bool_]:

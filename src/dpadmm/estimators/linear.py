@@ -14,9 +14,11 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.input import equals, numeric_column
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.rowmap import LARGEST_BOUND
 
 PARAMETERS = """
     Parameters
@@ -32,7 +34,8 @@ PARAMETERS = """
     graph, groups
         Edges (or a matrix) for "graph"; feature groups for "group". Public.
     solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
-        The algorithm; "auto" is "full-admm".
+        The algorithm. "auto" needs no tuning; where its model does not reach (other losses than logistic and softmax,
+        more than 3000 features, smoothing) it is "full-admm".
     smoothing : None, float or smoother
         ν of a ring Laplacian, or a smoother object. Never changes the privacy.
     fit_intercept : bool
@@ -244,7 +247,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
             lower, upper = (float(bound) for bound in self.target_bounds)
         except (TypeError, ValueError):
             lower, upper = np.nan, np.nan
-        if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
+        if not (abs(lower) <= LARGEST_BOUND and abs(upper) <= LARGEST_BOUND and lower < upper):
             raise InvalidParameter(
                 "target_bounds that are not a finite range", "(lower, upper) with lower < upper", "declare the range"
             )
@@ -307,17 +310,14 @@ def _encode_labels(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any]
     index = np.zeros(len(y), dtype=np.intp)
     valid = np.zeros(len(y), dtype=bool)
     for position, label in enumerate(classes):
-        hit = np.asarray(y == label)
+        hit = equals(y, label)
         index[hit], valid[hit] = position, True
     return (2.0 * index - 1.0 if len(classes) == 2 else index), valid
 
 
 def _encode_numbers(lower: float, upper: float, y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Targets clipped to the declared range and scaled to [−1, 1]."""
-    try:
-        numbers = y.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidData("y with entries that are not numbers", "numeric targets", "convert y first") from None
+    numbers = numeric_column(y)
     valid = np.isfinite(numbers)
     kept = np.clip(np.where(valid, numbers, lower), lower, upper)
     return (kept - lower) * (2 / (upper - lower)) - 1, valid

@@ -17,9 +17,9 @@ from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
 from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
+from dpadmm.solvers import Auto, FullADMM
 from dpadmm.solvers.base import SOLVERS, Setting, Solver
 
-DEFAULT_SOLVER = "full-admm"
 DEFAULT_CLIP = 0.5
 """Default clip in units of `row_norm`: half the logistic slope bound, for less noise at a small bias."""
 
@@ -55,7 +55,7 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     n_rows : int
         Public number of rows.
     """
-    kind = solver_class(choices.solver)
+    kind = solver_class(choices.solver, problem, choices.smoothing)
     clip_norm = _clip_norm(choices.clip_norm, problem)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(choices.batch_size, n_rows)
@@ -73,13 +73,12 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     return Recipe(problem, solver, plan)
 
 
-def solver_class(name: str) -> type[Solver[Any]]:
-    if name == "auto":
-        return SOLVERS[DEFAULT_SOLVER]
-    if not isinstance(name, str) or name not in SOLVERS:
-        known = ", ".join(repr(known) for known in ("auto", *SOLVERS))
-        raise InvalidParameter(f"solver {name!r}", f"one of {known}", "choose a known solver")
-    return SOLVERS[name]
+def solver_class(name: str, problem: Problem, smoothing: Any = None) -> type[Solver[Any]]:
+    """The class called `name`; "auto" gives way to full-admm where its model of the loss does not reach."""
+    kind = SOLVERS[name]
+    if kind is Auto and not (Auto.fits(problem) and smoothing is None):
+        return FullADMM
+    return kind
 
 
 def make_smoother(smoothing: Any, free: int) -> Smoother:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,12 +29,26 @@ class Rows(Protocol):
     """Holds private rows. Returns raw sums, so only `PrivateOracle` may call it."""
 
     n_rows: int
+    n_features: int
+    point_shape: tuple[int, ...]
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array: ...
 
     def difference_sum(
         self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
     ) -> Array: ...
+
+    def moment_sums(self, balance: float) -> tuple[Array, Array]:
+        """Σ s ⊗ a and √balance · Σ a aᵀ with ‖a‖ ≤ 1."""
+        ...
+
+    def second_moment_sum(self) -> Array:
+        """Σ a aᵀ with rows clipped to ‖a‖ ≤ 1."""
+        ...
+
+    def transformed(self, matrix: Array) -> Rows:
+        """The rows Pᵀ row."""
+        ...
 
 
 class PrivateOracle:
@@ -48,32 +66,60 @@ class PrivateOracle:
         if rows.n_rows < 1:
             raise QueryRefused("an empty table has nothing to ask")
         self._rows, self._plan, self._streams = rows, plan, streams
+        self._seen = rows
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._asked: Counter[str] = Counter()
         self._performed: Counter[tuple[str, GaussianSums]] = Counter()
 
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         """Noisy mean of the clipped row gradients at `x`."""
-        query = self._admit(kind, x)
-        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
-        return self.release(query, query.clip_norm, self._rows.gradient_sum(x, query.clip_norm, batch))
+        with self._admitted(kind, x) as query:
+            batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
+            return self.release(query, query.clip_norm, self._seen.gradient_sum(x, query.clip_norm, batch))
 
     def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
         """Noisy mean of clip(∇f_i(x)) − clip(∇f_i(anchor)), each difference clipped to the public `clip_norm`.
 
         A clip of zero answers exactly zero without reading a row; it still counts as asked.
         """
-        query = self._admit(kind, x, anchor)
-        if not query.scalable or not 0 <= clip_norm <= query.clip_norm:
-            raise QueryRefused(
-                f"the plan's {kind!r} query allows a clip between 0 and {query.clip_norm:g}, if scalable"
-            )
-        if clip_norm == 0:
-            self._count(query)
-            return np.zeros_like(x)
-        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
-        gradient_clip = query.clip_norm / 2
-        total = self._rows.difference_sum(x, anchor, gradient_clip, clip_norm, batch)
-        return self.release(query, clip_norm, total)
+        with self._admitted(kind, x, anchor) as query:
+            if not query.scalable or not 0 <= clip_norm <= query.clip_norm:
+                raise QueryRefused(
+                    f"the plan's {kind!r} query allows a clip between 0 and {query.clip_norm:g}, if scalable"
+                )
+            if clip_norm == 0:
+                self._count(query)
+                return np.zeros_like(x)
+            batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
+            gradient_clip = query.clip_norm / 2
+            total = self._seen.difference_sum(x, anchor, gradient_clip, clip_norm, batch)
+            return self.release(query, clip_norm, total)
+
+    def moments(self, balance: float) -> tuple[Array, Array]:
+        """Noisy means of label ⊗ row and of row rowᵀ, released as one vector."""
+        with self._admitted("moments") as query:
+            correlation, second = self._rows.moment_sums(balance)
+            joint = self.release(query, query.clip_norm, np.concatenate([correlation.ravel(), second.ravel()]))
+        split = correlation.size
+        return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / math.sqrt(balance)
+
+    def second_moment(self) -> Array:
+        """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
+        with self._admitted("second moment") as query:
+            return self.release(query, query.clip_norm, self._seen.second_moment_sum())
+
+    def change_coordinates(self, matrix: Array) -> None:
+        """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged."""
+        if matrix.shape[0] != self._rows.n_features or not np.all(np.isfinite(matrix)):
+            raise QueryRefused("coordinates must be a finite matrix with one row a feature")
+        self._seen = self._rows.transformed(matrix)
+
+    def noise_std(self, kind: str) -> float:
+        """Public: standard deviation of the noise on each entry of an answer."""
+        query = self._plan.query(kind)
+        if query is None:
+            raise QueryRefused(f"the plan contains no {kind!r} query")
+        return query.noise_std
 
     def release(self, query: Query, clip_norm: float, total: Array) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
@@ -96,6 +142,14 @@ class PrivateOracle:
         if self.spent != self._plan.event:
             raise PromiseBroken("the queries performed differ from the queries planned, so nothing is released")
 
+    @contextmanager
+    def _admitted(self, kind: str, *points: Array) -> Iterator[Query]:
+        """One query at a time, in the process that made the oracle: neither threads nor forks may ask one twice."""
+        if os.getpid() != self._process:
+            raise QueryRefused("an oracle answers only in the process that made it; make a new plan in each process")
+        with self._lock:
+            yield self._admit(kind, *points)
+
     def _admit(self, kind: str, *points: Array) -> Query:
         query = self._plan.query(kind)
         if query is None:
@@ -105,6 +159,8 @@ class PrivateOracle:
         if not (math.isfinite(query.noise_multiplier) and query.noise_multiplier > 0):
             raise QueryRefused("a query without noise is never answered")
         for point in points:
+            if np.shape(point) != self._seen.point_shape:
+                raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")
             if not (np.all(np.isfinite(point)) and np.abs(point).max(initial=0.0) <= LARGEST_POINT):
                 raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
         self._asked[kind] += 1

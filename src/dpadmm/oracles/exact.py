@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,16 +28,30 @@ class ExactOracle:
     """
 
     def __init__(self, rows: Rows, sampler: Sampler | None = None, random_state: int | None = None) -> None:
-        self._rows = rows
+        self._rows = self._seen = rows
         self._sampler = Everything() if sampler is None else sampler
         self._stream = make_streams(random_state).sampling
 
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         sampler = Everything() if kind == "snapshot" else self._sampler
         n = self._rows.n_rows
-        return self._rows.gradient_sum(x, np.inf, sampler.draw(n, self._stream)) / sampler.denominator(n)
+        return self._seen.gradient_sum(x, np.inf, sampler.draw(n, self._stream)) / sampler.denominator(n)
 
     def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
         n = self._rows.n_rows
         batch = self._sampler.draw(n, self._stream)
         return self._rows.difference_sum(x, anchor, np.inf, np.inf, batch) / self._sampler.denominator(n)
+
+    def moments(self, balance: float) -> tuple[Array, Array]:
+        correlation, second = self._rows.moment_sums(balance)
+        return correlation / self._rows.n_rows, second / math.sqrt(balance) / self._rows.n_rows
+
+    def second_moment(self) -> Array:
+        return self._seen.second_moment_sum() / self._rows.n_rows
+
+    def change_coordinates(self, matrix: Array) -> None:
+        self._seen = self._rows.transformed(matrix)
+
+    def noise_std(self, kind: str) -> float:
+        """Not zero, so that models weighing evidence by its noise stay defined."""
+        return 1e-12

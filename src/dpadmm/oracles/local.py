@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.privacy.clipping import clip_slopes
+from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import row_norms
@@ -30,6 +33,8 @@ class LocalRows:
         What the loss expects: ±1, a number, or a class index.
     loss : Loss
         Per-row loss.
+    row_norm : float
+        Declared norm by which rows are divided in `moment_sums`.
 
     Notes
     -----
@@ -37,13 +42,16 @@ class LocalRows:
     float64 whatever the precision of the rows: in float32 the rounding of a long sum can itself exceed the clip.
     """
 
-    def __init__(self, X: Any, target: NDArray[Any], loss: Loss) -> None:
-        self._X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.ascontiguousarray(X)
+    def __init__(self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0) -> None:
+        self._X = _canonical(X)
         self._target = np.asarray(target)
         self._loss = loss
         peak, ratio = row_norms(self._X)
         self._norms = peak * ratio
-        self.n_rows = int(self._X.shape[0])
+        self._row_norm = row_norm
+        self.n_rows, self.n_features = (int(size) for size in self._X.shape)
+        columns = () if loss.outputs == 1 else (loss.outputs,)
+        self.point_shape: tuple[int, ...] = (self.n_features, *columns)
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
         X, target, norms = self._take(batch)
@@ -55,6 +63,38 @@ class LocalRows:
         here = clip_slopes(self._slopes(X, target, x), norms, gradient_clip)
         there = clip_slopes(self._slopes(X, target, anchor), norms, gradient_clip)
         return self._weigh(X, clip_slopes(here - there, norms, clip_norm), batch)
+
+    def moment_sums(self, balance: float) -> tuple[Array, Array]:
+        correlation = self._sum(self._unit_blocks(self._row_norm, lambda a, block: a.T @ self._scores(block)))
+        return correlation, math.sqrt(balance) * self._gram(self._row_norm)
+
+    def second_moment_sum(self) -> Array:
+        return self._gram(1.0)
+
+    def transformed(self, matrix: Array) -> LocalRows:
+        return LocalRows(self._X @ matrix.astype(self._X.dtype), self._target, self._loss, self._row_norm)
+
+    def _gram(self, norm: float) -> Array:
+        return self._sum(self._unit_blocks(norm, lambda a, block: a.T @ a))
+
+    def _unit_blocks(self, norm: float, summarise: Callable[[Array, slice], Array]) -> Iterator[Array]:
+        """Blocks of rows in float64, divided by `norm` and scaled down to the unit ball where they leave it."""
+        longest = np.maximum(self._norms / norm, SAFETY)
+        for start in range(0, self.n_rows, SUM_BLOCK):
+            block = slice(start, start + SUM_BLOCK)
+            rows = self._X[block]
+            dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
+            with np.errstate(invalid="ignore"):
+                unit = dense * (SAFETY / norm / longest[block])[:, None]
+            yield summarise(np.where(np.isfinite(unit), unit, 0.0), block)
+
+    def _sum(self, parts: Iterator[Array]) -> Array:
+        return np.asarray(functools.reduce(np.add, parts))
+
+    def _scores(self, block: slice) -> Array:
+        """±1 for two classes, e_y − 1/K for K."""
+        target, outputs = self._target[block], self._loss.outputs
+        return target if outputs == 1 else np.eye(outputs)[target] - 1.0 / outputs
 
     def _take(self, batch: Batch) -> tuple[Any, NDArray[Any], Array]:
         if batch.rows is None:
@@ -74,3 +114,12 @@ class LocalRows:
             block = slice(start, start + SUM_BLOCK)
             total += X[block].astype(np.float64).T @ slopes[block]
         return total
+
+
+def _canonical(X: Any) -> Any:
+    """Dense as it is; CSR in float64 with duplicate entries summed, so that its norms are those of its rows."""
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X)
+    rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
+    rows.sum_duplicates()
+    return rows

@@ -29,6 +29,8 @@ class Problem:
         Public quadratic (ridge/2)‖x‖² on all but the free coordinates, kept out of what is clipped and noised.
     row_norm : float
         Declared bound on the norm of every row, an intercept's column of ones included.
+    unit_rows : bool
+        Whether every row has exactly that norm.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class Problem:
     constraint: Constraint
     ridge: float = 0.0
     row_norm: float = 1.0
+    unit_rows: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ridge", number("ridge", self.ridge))

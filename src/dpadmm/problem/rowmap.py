@@ -63,6 +63,11 @@ class RowMap:
             raise ask
         return cls(row_norm, intercept, tuple(lower.tolist()), tuple(upper.tolist()))
 
+    @property
+    def unit_rows(self) -> bool:
+        """Whether every valid row is scaled to exactly `row_norm`: the intercept alone is that long."""
+        return self.intercept and self.row_norm <= 1.0
+
     def apply(self, X: Matrix) -> Matrix:
         """The mapped rows, in the precision and the format of `X`."""
         return self._apply_sparse(X) if sparse.issparse(X) else self._apply_dense(np.asarray(X))

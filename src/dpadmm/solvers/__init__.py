@@ -1,5 +1,6 @@
 """One algorithm a file. A solver never sees a row: it is handed an oracle, and all it does is post-processing."""
 
+from dpadmm.solvers.auto import Auto
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Solver, run
 from dpadmm.solvers.baselines.proximal import ProximalGD, ProximalSGD
 from dpadmm.solvers.full import FullADMM
@@ -14,6 +15,7 @@ __all__ = [
     "SOLVERS",
     "SSADMM",
     "VRADMM",
+    "Auto",
     "FullADMM",
     "Oracle",
     "ProximalGD",

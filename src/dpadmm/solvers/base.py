@@ -26,6 +26,22 @@ class Oracle(Protocol):
 
     def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array: ...
 
+    def moments(self, balance: float) -> tuple[Array, Array]:
+        """Noisy means of label ⊗ row and of row rowᵀ, for rows divided by their declared norm."""
+        ...
+
+    def second_moment(self) -> Array:
+        """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
+        ...
+
+    def change_coordinates(self, matrix: Array) -> None:
+        """From now on rows are Pᵀ row and points are z with x = P z. P is public: made from released numbers."""
+        ...
+
+    def noise_std(self, kind: str) -> float:
+        """Public standard deviation of the noise on each entry of an answer."""
+        ...
+
 
 @dataclass(frozen=True)
 class Setting:

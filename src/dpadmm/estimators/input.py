@@ -1,0 +1,127 @@
+"""What users pass as X and y, made into arrays without a message that quotes a value (scikit-learn's would)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidData, InvalidDataType
+
+TEXT_AND_OBJECTS, DATES = set("OUSTV"), set("Mm")
+
+
+def numeric_table(X: Any, tolerant: bool = False) -> Any:
+    """`X` itself if it is numeric already, else converted to float64, else refused.
+
+    Parameters
+    ----------
+    tolerant : bool
+        Turn cells that are no numbers into NaN instead of refusing the table.
+    """
+    if not hasattr(X, "dtype") and not hasattr(X, "columns"):
+        X = _array(X)
+    kinds = _kinds(X)
+    if "c" in kinds:
+        raise InvalidData("X with complex entries. Complex data not supported", "real numbers", "pass real features")
+    if X.ndim != 2:
+        raise InvalidData(
+            f"X with {X.ndim} dimensions. Expected 2D array, got {X.ndim}D array",
+            "rows and columns",
+            "Reshape your data",
+        )
+    if kinds & DATES:
+        raise _not_numbers()
+    if not kinds & TEXT_AND_OBJECTS:
+        return X
+    numbers = _converted(X, tolerant)
+    if not hasattr(X, "columns"):
+        return numbers
+    import pandas as pd
+
+    return pd.DataFrame(numbers, columns=X.columns, index=X.index)
+
+
+def one_column(y: Any) -> NDArray[Any]:
+    """`y` as a one-dimensional array."""
+    try:
+        array = np.asarray(y)
+    except ValueError:
+        array = np.empty((0, 0))
+    if array.dtype.kind == "c":
+        raise InvalidData("y with complex entries. Complex data not supported", "real targets", "pass real targets")
+    if array.ndim == 2 and array.shape[1] == 1:
+        from sklearn.exceptions import DataConversionWarning
+
+        message = "A column-vector y was passed when a 1d array was expected"
+        warnings.warn(message, DataConversionWarning, stacklevel=5)
+        array = array.ravel()
+    if array.ndim != 1:
+        raise InvalidData("y that is not one column (bad input shape)", "a 1d array", "pass one label a row")
+    return array
+
+
+def numeric_column(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers of `y`; what is no number becomes NaN."""
+    if y.dtype.kind in "biuf":
+        return y.astype(np.float64)
+    return np.fromiter((_number(cell) for cell in y), dtype=np.float64, count=len(y))
+
+
+def equals(y: NDArray[Any], label: Any) -> NDArray[np.bool_]:
+    """Where `y` is `label`; a cell that cannot be compared is not."""
+    if y.dtype.kind != "O":
+        return np.broadcast_to(np.asarray(y == label, dtype=bool), y.shape)
+    return np.fromiter((_same(cell, label) for cell in y), dtype=bool, count=len(y))
+
+
+def _array(X: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(X)
+    except ValueError:
+        raise InvalidData("X with rows of different lengths", "rows and columns", "pass one row a record") from None
+
+
+def _kinds(X: Any) -> set[str]:
+    if hasattr(X, "columns"):
+        return {str(getattr(dtype, "kind", "O")) for dtype in X.dtypes}
+    return {str(X.dtype.kind)}
+
+
+def _converted(X: Any, tolerant: bool) -> NDArray[np.float64]:
+    array = np.asarray(X)
+    try:
+        return array.astype(np.float64)
+    except (ValueError, OverflowError, TypeError) as problem:
+        wrong_type = isinstance(problem, TypeError)
+    if tolerant:
+        return np.array([_number(cell) for cell in array.ravel()], dtype=np.float64).reshape(array.shape)
+    if wrong_type:
+        raise InvalidDataType(
+            "X with a cell whose type is no number: each argument must be a string or a real number",
+            "numeric features",
+            "encode categories first (see `dpadmm fit`)",
+        )
+    raise _not_numbers()
+
+
+def _not_numbers() -> InvalidData:
+    return InvalidData(
+        "X with entries that are not numbers", "numeric features", "encode categories first (see `dpadmm fit`)"
+    )
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _same(cell: Any, label: Any) -> bool:
+    try:
+        return bool(cell == label)
+    except (TypeError, ValueError):
+        return False

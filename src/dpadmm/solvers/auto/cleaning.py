@@ -1,0 +1,92 @@
+"""Second-moment matrices released with symmetric Gaussian noise, cleaned by what is known of the noise alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+EDGE = 1.02
+"""Eigenvalues within this factor of the noise's spectral radius are taken for noise."""
+
+
+def symmetrised(noisy: Matrix) -> Matrix:
+    """(M + Mᵀ)/2: independent noise σ on every entry becomes σ on the diagonal and σ/√2 off it."""
+    return (noisy + noisy.T) / 2
+
+
+def clean_second_moment(noisy: Matrix, noise_std: float, trace: float) -> Matrix:
+    """Estimate of a second moment with the given trace, normalised to trace one.
+
+    The top eigenpair is shrunk by the semicircle law; the rest is a diagonal (shrunk towards its mean) plus
+    off-diagonal entries shrunk by their signal-to-noise ratio and freed of eigenvalues inside the noise.
+
+    Parameters
+    ----------
+    noisy : (d, d)
+        Symmetric, with noise of standard deviation `noise_std` on the diagonal and `noise_std`/√2 off it.
+    """
+    d = len(noisy)
+    noisy, noise_std = noisy / trace, noise_std / trace
+    radius = math.sqrt(2 * d) * noise_std
+    values, vectors = np.linalg.eigh(noisy)
+    if values[-1] <= EDGE * radius:
+        return np.eye(d) / d
+    top, direction = math.sqrt(values[-1] ** 2 - radius**2), vectors[:, -1]
+    spike = top * np.outer(direction, direction)
+    rest = _clean_bulk(noisy - spike, noise_std, max(1 - top, 0.05))
+    whole = rest + spike
+    return np.asarray(whole / np.trace(whole))
+
+
+def clean_whitened_moment(noisy: Matrix, noise_std: float) -> Matrix:
+    """Estimate in whitened coordinates: a multiple of the identity, but for eigenvalues beyond the noise."""
+    d = len(noisy)
+    level = max(float(np.trace(noisy)), 0.2) / d
+    excess = _outside_noise(noisy - level * np.eye(d), math.sqrt(2 * d) * noise_std)
+    return _floored(excess + level * np.eye(d), 0.1 * level)
+
+
+def _clean_bulk(rest: Matrix, noise_std: float, mass: float) -> Matrix:
+    d = len(rest)
+    level = mass / d
+    diagonal = _shrunk_diagonal(np.diag(rest), noise_std, mass)
+    off = ~np.eye(d, dtype=bool)
+    scale, variance = np.outer(diagonal, diagonal), noise_std**2 / 2
+    ratio = _correlation_strength(rest, scale, off, variance)
+    shrink = ratio * scale / (ratio * scale + variance)
+    kept = np.where(off, rest * shrink, 0.0)
+    radius = 2 * math.sqrt(float(((shrink**2) * off).sum(axis=1).max()) * variance)
+    return _floored(_outside_noise(kept, radius) + np.diag(diagonal), 0.1 * level)
+
+
+def _shrunk_diagonal(diagonal: Matrix, noise_std: float, mass: float) -> Matrix:
+    """James–Stein towards the mean, floored, rescaled to the known sum."""
+    mean = diagonal.mean()
+    keep = max(0.0, 1 - noise_std**2 / max(float(diagonal.var()), 1e-30))
+    shrunk = np.maximum(mean + (diagonal - mean) * keep, 0.2 * mass / len(diagonal))
+    return np.asarray(shrunk * (mass / shrunk.sum()))
+
+
+def _correlation_strength(rest: Matrix, scale: Matrix, off: NDArray[np.bool_], variance: float) -> float:
+    """Mean squared correlation beyond the noise, weighted by how well each entry tells it."""
+    if not off.any():
+        return 0.0
+    rough = max(float((rest[off] ** 2 - variance).mean()), 0.0) / float(scale[off].mean())
+    weight = (scale / (rough * scale + variance)) ** 2
+    fine = (weight * (rest**2 - variance))[off].sum() / (weight * scale)[off].sum()
+    return float(min(max(fine, 0.0), 1.0))
+
+
+def _outside_noise(matrix: Matrix, radius: float) -> Matrix:
+    values, vectors = np.linalg.eigh(matrix)
+    beyond = np.sign(values) * np.sqrt(np.maximum(values**2 - radius**2, 0.0))
+    return np.asarray((vectors * np.where(np.abs(values) > EDGE * radius, beyond, 0.0)) @ vectors.T)
+
+
+def _floored(matrix: Matrix, floor: float) -> Matrix:
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)

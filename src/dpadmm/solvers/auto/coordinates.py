@@ -1,0 +1,77 @@
+"""Whitened coordinates from a model of the second moment: x = P z, t = Pᵀ row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SMALLEST_EIGENVALUE = 1e-10
+FLATTENING = 0.25
+"""Directions of eigenvalue λ get energy proportional to λ^0.25: between whitening (0) and none (1)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    """An eigenbasis with a scale a direction.
+
+    Attributes
+    ----------
+    basis : (d, d)
+        Eigenvectors V of the second-moment model.
+    energy : (d,)
+        u, the model's second moment of t = Pᵀ row, summing to one for rows of norm `row_norm`.
+    scale : (d,)
+        q, so that P = V diag(√q) in the units of the raw rows.
+    prior : (d,)
+        Shape of the prior variance of z: a coefficient vector without preferred direction, seen in these coordinates.
+    row_norm : float
+        Declared norm of the rows.
+    """
+
+    basis: Array
+    energy: Array
+    scale: Array
+    prior: Array
+    row_norm: float
+
+    @classmethod
+    def whiten(cls, second_moment: Array, row_norm: float) -> Self:
+        """Coordinates for rows whose second moment, divided by `row_norm`², is `second_moment` (trace one)."""
+        values, basis = np.linalg.eigh(second_moment)
+        values = np.maximum(values, SMALLEST_EIGENVALUE)
+        energy = values**FLATTENING
+        energy = energy / energy.sum()
+        roots = np.sqrt(values)
+        return cls(basis, energy, energy / values / row_norm**2, roots / roots.sum() / energy, row_norm)
+
+    @property
+    def matrix(self) -> Array:
+        """P."""
+        return np.asarray(self.basis * np.sqrt(self.scale))
+
+    def to_model(self, z: Array) -> Array:
+        """x = P z."""
+        return self.matrix @ z
+
+    def from_model(self, x: Array) -> Array:
+        """z = P⁻¹ x."""
+        return np.asarray((self.basis.T @ x) / _column(np.sqrt(self.scale), x))
+
+    def pull_back(self, gradient: Array) -> Array:
+        """Gradient in z of a function of x: Pᵀ g."""
+        return self.matrix.T @ gradient
+
+    def model_of(self, whitened_moment: Array) -> Array:
+        """Second-moment model of the rows from one of t: P⁻ᵀ M P⁻¹, trace one."""
+        inverse = self.basis / np.sqrt(self.scale)
+        moment = inverse @ whitened_moment @ inverse.T
+        return np.asarray(moment / np.trace(moment))
+
+
+def _column(values: Array, like: Array) -> Array:
+    return values if like.ndim == 1 else values[:, None]

@@ -1,0 +1,226 @@
+"""auto: model-based private ADMM that needs no tuning.
+
+1. One joint release of label correlation and second moment gives a quadratic model and whitened coordinates.
+2. Rounds of capped gradients in these coordinates; each noisy gradient G at z is re-expressed through the model as
+   the estimate Hz − G of −∇f(0), and all estimates are averaged by the precision their noise is known to have.
+3. After each round the posterior mean of the model (noise against a prior without preferred direction), with any
+   penalty and constraint by ADMM on the released model, is the next point.
+Where nμ is large a few rounds first refine the coordinates by a clipped second moment in the whitened ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidParameter, UnsupportedProblem
+from dpadmm.privacy.plan import Request
+from dpadmm.privacy.sensitivity import joint_moments_reach, second_moment_reach
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers import Zero
+from dpadmm.problem.smoothers import Identity, Smoother
+from dpadmm.solvers import admm
+from dpadmm.solvers.auto.cleaning import clean_second_moment, clean_whitened_moment, symmetrised
+from dpadmm.solvers.auto.coordinates import Coordinates
+from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
+from dpadmm.solvers.auto.penalised import Model
+from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+
+Array = NDArray[np.float64]
+
+PRIOR_SCALE = 3.0
+LOSSES = ("logistic", "softmax")
+
+
+@dataclass(frozen=True, eq=False)
+class AutoState:
+    t: int
+    point: admm.Iterate
+    z: Array
+    coordinates: Coordinates
+    older: tuple[Evidence, ...]
+    track: Track
+    correlation: Array
+
+
+@SOLVERS.register("auto")
+@dataclass(frozen=True)
+class Auto:
+    """Parameters
+    ----------
+    rules : Rules
+        The schedule, chosen by `default` from public numbers.
+    record_distance : float
+        2 under replace-one, 1 under add-remove.
+    smoother : Smoother
+        Only the identity: smoothing belongs to solvers that step along gradients.
+    """
+
+    rules: Rules
+    record_distance: float = 2.0
+    smoother: Smoother = field(default_factory=Identity)
+
+    name: ClassVar[str] = "auto"
+    samples: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.smoother, Identity):
+            raise UnsupportedProblem(
+                "smoothing with solver 'auto'", "smoothing=None", "use 'full-admm' or 'dp-sadmm' with smoothing"
+            )
+
+    @property
+    def steps(self) -> int:
+        """One update for the moments, one for each gradient."""
+        return 1 + self.rules.refine_rounds + self.rules.final_rounds
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Whether the loss has a model and a d × d second moment is worth asking for."""
+        return problem.loss.name in LOSSES and problem.shape[0] <= SUFFICIENT_STATISTICS_UP_TO
+
+    @classmethod
+    def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
+        if not cls.fits(problem):
+            raise UnsupportedProblem(
+                f"solver 'auto' with loss {problem.loss.name!r} and {problem.shape[0]} features",
+                f"one of {', '.join(LOSSES)} and at most {SUFFICIENT_STATISTICS_UP_TO} features",
+                "use 'full-admm'",
+            )
+        signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
+        rules = choose_rules(signal, problem.shape[0], max(2, problem.loss.outputs))
+        steps = chosen.pop("steps", None)
+        if steps is not None:
+            if steps < 2:
+                raise InvalidParameter(f"steps={steps} with solver 'auto'", "steps >= 2", "give it two steps or more")
+            rules = replace(rules, refine_rounds=0, final_rounds=steps - 1, **_single_phase_shares())
+        return cls(**{"rules": rules, "record_distance": setting.record_distance, **chosen})
+
+    def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
+        """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
+        rules, outputs = self.rules, problem.loss.outputs
+        asked = (
+            ("moments", 1, joint_moments_reach(rules.balance, outputs, self.record_distance), rules.moment_share),
+            ("refining gradient", rules.refine_rounds, rules.cap, rules.refine_share),
+            (
+                "second moment",
+                min(1, rules.refine_rounds),
+                second_moment_reach(self.record_distance),
+                rules.spectrum_share,
+            ),
+            ("gradient", rules.final_rounds, rules.cap, rules.final_share),
+        )
+        return tuple(
+            Request(kind, count, reach, full_data=True, relative_noise=math.sqrt(count / share))
+            for kind, count, reach, share in asked
+            if count
+        )
+
+    def init(self, problem: Problem) -> AutoState:
+        d = problem.shape[0]
+        start = admm.start(problem)
+        blank = Coordinates.whiten(np.eye(d) / d, problem.row_norm)
+        return AutoState(0, start, start.x, blank, (), Track(), start.x)
+
+    def update(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
+        if state.t == 0:
+            return replace(self._begin(state, problem, oracle), t=1)
+        refining = state.t <= self.rules.refine_rounds
+        kind = "refining gradient" if refining else "gradient"
+        state = self._round(state, problem, oracle, kind)
+        if state.t == self.rules.refine_rounds:
+            state = self._refine(state, problem, oracle)
+        return replace(state, t=state.t + 1)
+
+    def finish(self, state: AutoState, problem: Problem) -> Solution:
+        point = state.point
+        return Solution(problem.constraint.recover(point.x, point.y), point.x, point.y, self.steps)
+
+    def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
+        correlation, second = oracle.moments(self.rules.balance)
+        noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
+        second = symmetrised(second)
+        trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), 0.05), 1.0)
+        coordinates = Coordinates.whiten(clean_second_moment(second, noise, trace), problem.row_norm)
+        state = replace(state, correlation=_centred(correlation))
+        state = self._enter(state, coordinates, oracle, ())
+        return self._solve(state, problem, state.older[0])
+
+    def _enter(
+        self, state: AutoState, coordinates: Coordinates, oracle: Oracle, carried: tuple[Evidence, ...]
+    ) -> AutoState:
+        """Move to new coordinates with the evidence of the moments, and what else is carried over."""
+        oracle.change_coordinates(coordinates.matrix)
+        half = 0.5 if state.correlation.ndim == 1 else 1.0
+        # Correlation is released for rows divided by row_norm.
+        mean = coordinates.pull_back(half * state.correlation * coordinates.row_norm)
+        spread = half**2 * oracle.noise_std("moments") ** 2 * _centring(state.correlation) * coordinates.row_norm**2
+        evidence = Evidence(mean, _column(spread * coordinates.scale, mean))
+        z = coordinates.from_model(state.point.x)
+        return replace(state, coordinates=coordinates, older=(evidence, *carried), track=Track(), z=z)
+
+    def _round(self, state: AutoState, problem: Problem, oracle: Oracle, kind: str) -> AutoState:
+        curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
+        gradient = _centred(oracle.gradient(state.z, kind))
+        track = state.track.add(curvature * state.z - gradient)
+        newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
+        return self._solve(replace(state, track=track), problem, fuse(newest, state.older))
+
+    def _solve(self, state: AutoState, problem: Problem, evidence: Evidence) -> AutoState:
+        """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
+        curvature = self.rules.curvature * state.coordinates.energy
+        variance = evidence.variance if evidence.variance.ndim < 2 else evidence.variance[:, 0]
+        stiff = curvature + variance / (curvature * PRIOR_SCALE * state.coordinates.prior)
+        z = np.asarray(evidence.mean / _column(stiff, evidence.mean))
+        if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
+            x = state.coordinates.to_model(z)
+            y = problem.constraint.feasible_auxiliary(x)
+            return replace(state, z=z, point=admm.Iterate(x, y, np.zeros_like(y)))
+        point = Model(state.coordinates, stiff, z).minimise(problem, state.point)
+        return replace(state, z=state.coordinates.from_model(_released(problem, point)), point=point)
+
+    def _refine(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
+        """New coordinates from the second moment of the whitened rows; the gradients so far come along."""
+        noisy = symmetrised(oracle.second_moment())
+        whitened = clean_whitened_moment(noisy, oracle.noise_std("second moment"))
+        old = state.coordinates
+        new = Coordinates.whiten(old.model_of(whitened), problem.row_norm)
+        evidence = state.track.evidence(oracle.noise_std("refining gradient") ** 2 * _centring(state.z))
+        turn = new.matrix.T @ (old.basis / np.sqrt(old.scale))
+        carried = turn @ evidence.mean
+        spread = _column((turn**2).sum(axis=1) * float(evidence.variance), carried)
+        x = (
+            problem.constraint.recover(state.point.x, state.point.y)
+            if problem.constraint.is_identity
+            else state.point.x
+        )
+        state = replace(state, point=admm.Iterate(x, state.point.y, state.point.dual))
+        return self._enter(state, new, oracle, (Evidence(carried, spread),))
+
+
+def _released(problem: Problem, point: admm.Iterate) -> Array:
+    """The sparse block where there is one: the point at which the next gradient is asked."""
+    return problem.constraint.recover(point.x, point.y) if problem.constraint.is_identity else point.x
+
+
+def _single_phase_shares() -> dict[str, float]:
+    return {"moment_share": 0.25, "refine_share": 0.0, "spectrum_share": 0.0, "final_share": 0.75}
+
+
+def _centred(values: Array) -> Array:
+    """Softmax gradients sum to zero over the classes; noise that does not is dropped."""
+    return values if values.ndim == 1 else values - values.mean(axis=1, keepdims=True)
+
+
+def _centring(values: Array) -> float:
+    """Share of the noise variance that centring keeps."""
+    return 1.0 if values.ndim == 1 else 1.0 - 1.0 / values.shape[1]
+
+
+def _column(values: Array, like: Array) -> Array:
+    return values if like.ndim == 1 else values[:, None]

@@ -1,0 +1,193 @@
+"""The queries of `auto`: declared reach attained and never exceeded, the ledger exact, mutants caught."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpadmm import DPLogisticRegression
+from dpadmm.errors import InvalidParameter, QueryRefused
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
+from dpadmm.privacy.sensitivity import joint_moments_reach, second_moment_reach
+from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.randomness import make_streams
+
+CLASSES = (2, 3, 10)
+
+
+def loss_of(classes: int):
+    return Logistic() if classes == 2 else Softmax(classes)
+
+
+def label(number: int, classes: int) -> float:
+    return 2.0 * number - 1.0 if classes == 2 else number
+
+
+def joint(row: np.ndarray, number: int, classes: int, balance: float, dtype=np.float64, make=np.asarray) -> np.ndarray:
+    target = np.array([label(number, classes)])
+    rows = LocalRows(make(row[None].astype(dtype)), target if classes == 2 else target.astype(int), loss_of(classes))
+    correlation, second = rows.moment_sums(balance)
+    return np.concatenate([correlation.ravel(), second.ravel()])
+
+
+def rows_to_try(rng: np.random.Generator):
+    """Random, parallel, opposite, orthogonal, short and overlong pairs."""
+    for _ in range(150):
+        d = int(rng.integers(1, 6))
+        a, b = rng.standard_normal((2, d))
+        a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+        yield a, b
+        yield a, a
+        yield a, -a
+        yield a * rng.uniform(), b * rng.uniform()
+        yield 1e3 * a, a + 10.0 ** rng.uniform(-4, 0) * b
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_joint_moments_never_move_further_than_declared(classes, dtype, make):
+    balance = 0.5 if classes == 2 else 0.25
+    outputs = 1 if classes == 2 else classes
+    declared = 2 * joint_moments_reach(balance, outputs, 2.0)
+    alone = joint_moments_reach(balance, outputs, 1.0)
+    largest = longest = 0.0
+    for a, b in rows_to_try(np.random.default_rng(0)):
+        first = joint(a, 0, classes, balance, dtype, make)
+        longest = max(longest, float(np.linalg.norm(first)))
+        for other in (0, 1):
+            largest = max(largest, float(np.linalg.norm(first - joint(b, other, classes, balance, dtype, make))))
+    assert 0.999 * declared <= largest <= declared
+    assert 0.999 * alone <= longest <= alone
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+@pytest.mark.parametrize("balance", [0.02, 0.1, 0.25])
+def test_joint_reach_is_the_maximum_over_norms_and_angles(classes, balance):
+    size = 1.0 if classes == 2 else 1 - 1 / classes
+    t = np.linspace(0, 1, 41)[:, None, None]
+    u = np.linspace(0, 1, 41)[None, :, None]
+    c = np.linspace(-1, 1, 81)
+    products = (1.0, -1.0) if classes == 2 else (size, -1 / classes)
+    largest = max(
+        float((size * (t**2 + u**2) - 2 * p * t * u * c + balance * (t**4 + u**4 - 2 * t**2 * u**2 * c**2)).max())
+        for p in products
+    )
+    declared = (2 * joint_moments_reach(balance, 1 if classes == 2 else classes, 2.0)) ** 2
+    assert 0.99 * declared <= largest <= declared * (1 + 1e-12)
+
+
+def test_a_balance_without_proof_is_refused():
+    for outputs, balance in ((1, 0.51), (3, 0.34), (1, 0.0)):
+        with pytest.raises(InvalidParameter, match="balance"):
+            joint_moments_reach(balance, outputs, 2.0)
+
+
+@pytest.mark.parametrize("distance", [1.0, 2.0])
+def test_second_moments_never_move_further_than_declared(distance):
+    rng, largest = np.random.default_rng(1), 0.0
+    for a, b in rows_to_try(rng):
+        P = rng.standard_normal((len(a), len(a))) * 10.0 ** rng.uniform(-1, 1)
+        first, second = (
+            LocalRows(row[None], np.ones(1), Logistic()).transformed(P).second_moment_sum() for row in (a, b)
+        )
+        moved = first if distance == 1.0 else first - second
+        largest = max(largest, float(np.linalg.norm(moved)))
+    declared = distance * second_moment_reach(distance)
+    assert 0.98 * declared <= largest <= declared
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+def test_capped_gradients_hold_in_every_coordinates(classes):
+    rng = np.random.default_rng(2)
+    for a, _ in rows_to_try(rng):
+        d = len(a)
+        P = rng.standard_normal((d, d)) * 10.0 ** rng.uniform(-2, 2)
+        z = rng.standard_normal(d if classes == 2 else (d, classes)) * 10.0 ** rng.uniform(-1, 2)
+        target = np.array([label(1, classes)])
+        rows = LocalRows(a[None], target if classes == 2 else target.astype(int), loss_of(classes)).transformed(P)
+        everything = type("Everything", (), {"rows": None, "weights": None})
+        assert np.linalg.norm(rows.gradient_sum(z, 0.4, everything)) <= 0.4
+
+
+@pytest.fixture
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (4000, 4))
+    return DPLogisticRegression(1.0, 1e-6, classes=[0, 1], random_state=0).fit(X, (X[:, 0] > 0).astype(int))
+
+
+def test_shares_of_the_budget_add_up_exactly(fitted):
+    plan = fitted.plan_
+    assert {query.kind for query in plan.queries} >= {"moments", "gradient"}
+    squared = sum(query.count * (2 / query.noise_multiplier) ** 2 for query in plan.queries)
+    assert gaussian_epsilon(math.sqrt(squared), 1e-6) <= 1.0
+    assert math.sqrt(squared) == pytest.approx(gaussian_shift(1.0, 1e-6), rel=2e-3)
+
+
+def test_refinement_is_asked_for_only_where_it_pays(fitted):
+    assert fitted.plan_.query("second moment") is not None
+    small = DPLogisticRegression(0.05, 1e-6, random_state=0).fit(
+        np.random.default_rng(0).uniform(-1, 1, (300, 8)), np.arange(300) % 2
+    )
+    assert small.plan_.query("second moment") is None
+
+
+def asked(plan, X, target, oracle=PrivateOracle, seed=0):
+    """Standardised answers to the moment query: noise of standard deviation one around the exact sums."""
+    rows = LocalRows(X, target, Logistic())
+    correlation, second = oracle(rows, plan, make_streams(seed)).moments(0.5)
+    exact_c, exact_s = rows.moment_sums(0.5)
+    query = plan.query("moments")
+    scale = query.noise_multiplier * query.clip_norm
+    return np.concatenate([
+        ((correlation * query.denominator - exact_c) / scale).ravel(),
+        ((second * math.sqrt(0.5) * query.denominator - exact_s) / scale).ravel(),
+    ])  # fmt: skip
+
+
+def noise_is_right(residual: np.ndarray) -> bool:
+    """A chi-square test at false alarm 1e-9."""
+    from scipy.stats import chi2
+
+    total = float(residual @ residual)
+    return bool(chi2.ppf(1e-9, residual.size) <= total <= chi2.isf(1e-9, residual.size))
+
+
+def test_joint_moments_carry_the_planned_noise(fitted):
+    X = np.random.default_rng(3).uniform(-0.1, 0.1, (4000, 100))
+    target = np.ones(4000)
+    assert noise_is_right(asked(fitted.plan_, X, target))
+
+
+def test_mutant_noise_is_caught(fitted):
+    X = np.random.default_rng(3).uniform(-0.1, 0.1, (4000, 100))
+    for factor in (0.0, 0.5, 0.9):
+
+        class Quieter(PrivateOracle):
+            def release(self, query, clip_norm, total, factor=factor):
+                return super().release(
+                    replace(query, noise_multiplier=factor * query.noise_multiplier), clip_norm, total
+                )
+
+        assert not noise_is_right(asked(fitted.plan_, X, np.ones(4000), Quieter))
+
+
+def test_moments_are_answered_once(fitted):
+    oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), fitted.plan_, make_streams(0))
+    oracle.moments(0.5)
+    with pytest.raises(QueryRefused):
+        oracle.moments(0.5)
+
+
+@pytest.mark.parametrize("matrix", [np.full((5, 5), np.nan), np.eye(4)])
+def test_unusable_coordinates_are_refused(fitted, matrix):
+    oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), fitted.plan_, make_streams(0))
+    with pytest.raises(QueryRefused):
+        oracle.change_coordinates(matrix)
