@@ -290,3 +290,32 @@ def test_saved_files_hold_no_row(tmp_path):
         assert np.float32(SECRET).tobytes() not in content
     assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.npz"}
     assert not any(isinstance(value, np.ndarray) and N in value.shape for value in vars(model).values())
+
+
+@pytest.mark.parametrize("tiny", [1e-310, 5e-324, 1e308, -0.0])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("solver", ["auto", "dp-sadmm", "dp-gd"])
+def test_no_warning_speaks_of_a_row(tiny, make, solver):
+    X = np.ones((60, 2))
+    X[7] = [tiny, 0.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPLogisticRegression(
+            1.0, 1e-4, solver=solver, steps=4, fit_intercept=False, classes=[0, 1], random_state=0
+        ).fit(make(X), np.arange(60) % 2)
+
+
+def test_rows_wider_than_a_double_are_zero_without_a_word():
+    X = np.ones((60, 2), dtype=np.longdouble)
+    X[7, 0] = np.longdouble("1e4000")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DPLogisticRegression(1.0, 1e-4, invalid_rows="zero", classes=[0, 1], random_state=0).fit(X, np.arange(60) % 2)
+
+
+def test_a_failed_refit_leaves_every_attribute_as_it_was():
+    model = DPLogisticRegression(1.0, 1e-4, classes=[0, 1], random_state=0).fit(np.ones((60, 2)), np.arange(60) % 2)
+    before = {name: id(value) for name, value in vars(model).items()}
+    with pytest.raises(DpadmmError):
+        model.fit(np.full((60, 5), np.nan), np.arange(60) % 2)
+    assert {name: id(value) for name, value in vars(model).items()} == before

@@ -197,7 +197,7 @@ BAD = [
     ({"accountant": "rdp", "solver": "dp-sadmm"}, SchemeMismatch, "rdp"),
     ({"accountant": "gaussian", "solver": "dp-sadmm"}, SchemeMismatch, "pld"),
     ({"accountant": "magic"}, InvalidParameter, "pld"),
-    ({"clip_norm": 0.0}, InvalidParameter, "clip_norm=0.0.* > 0"),
+    ({"clip_norm": 0.0}, InvalidParameter, "clip_norm=0.0.* > 1e-100"),
     ({"row_norm": -1.0}, InvalidParameter, "row_norm=-1.0.* > 0"),
     ({"classes": [0]}, InvalidParameter, "classes"),
     ({"classes": [0, 2]}, InvalidData, "declare all classes"),
@@ -212,7 +212,17 @@ BAD = [
     ({"bounds": (-1e308, 1e308)}, InvalidParameter, "declare the range"),
     ({"solver": "full-admm", "solver_options": {"momentum": 1}}, InvalidParameter, "momentum < 1"),
     ({"solver": "ssadmm", "solver_options": {"averaging": "median"}}, InvalidParameter, "'tail'"),
-    ({"solver": "dp-vradmm", "steps": 25, "solver_options": {"epochs": 10}}, InvalidParameter, "multiple"),
+    ({"solver": "dp-vradmm", "solver_options": {"gradient_clip": 10.0}}, InvalidParameter, "clip_norm"),
+    ({"solver": "dp-vradmm", "solver_options": {"epochs": 2.5}}, InvalidParameter, "epochs"),
+    ({"solver": "dp-sadmm", "solver_options": {"steps": 0}}, InvalidParameter, "steps"),
+    ({"solver": "dp-gd", "penalty": "l1", "smoothing": 1.0}, UnsupportedProblem, "ADMM solver"),
+    ({"penalty": "group", "groups": [[0.9, 1]]}, InvalidParameter, "groups"),
+    ({"solver_options": {"smoother": None}}, InvalidParameter, "smoothing"),
+    (
+        {"penalty": "l2", "alpha": 0, "solver": "dp-sadmm", "solver_options": {"convexity": "strong"}},
+        InvalidParameter,
+        "alpha > 0",
+    ),
     ({"classes": [[0], [1, 2]]}, InvalidParameter, "classes"),
     ({"n_rows": 17}, InvalidParameter, "add-remove"),
     ({"solver": "dp-sadmm", "steps": 2000, "epsilon": 900.0, "sampler": "fixed"}, CannotCertify, "given"),
@@ -229,6 +239,37 @@ def test_complex_rows_are_refused_without_quoting_them(table):
     with pytest.raises(InvalidData, match="Complex data not supported") as refusal:
         DPLogisticRegression(1.0).fit(table[0] + 7431.5j, table[1])
     assert "7431" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("solver", ["full-admm", "dp-sadmm", "ssadmm", "mpadmm", "dp-vradmm", "dp-gd", "auto"])
+@pytest.mark.parametrize("unit", [1e-3, 100.0])
+def test_a_fit_does_not_depend_on_the_unit_of_the_rows(solver, unit, table):
+    X, y = table
+    options = {"solver": solver, "penalty": "l1", "classes": [0, 1], "fit_intercept": False, "random_state": 0}
+    plain = DPLogisticRegression(2.0, alpha=1e-3, row_norm=1.0, **options).fit(X, y)
+    scaled = DPLogisticRegression(2.0, alpha=1e-3 * unit, row_norm=unit, **options).fit(unit * X, y)
+    np.testing.assert_allclose(unit * scaled.coef_, plain.coef_, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("penalty", "options"), [("fused", {}), ("group", {"groups": []}), ("graph", {"graph": []})])
+def test_penalties_with_nothing_to_penalise(penalty, options, table):
+    X, y = table
+    model = DPLogisticRegression(2.0, penalty=penalty, classes=[0, 1], random_state=0, **options).fit(X[:, :1], y)
+    assert model.coef_.shape == (1, 1)
+
+
+def test_means_of_skewed_targets_survive_the_default_clip():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (20_000, 2)), (rng.random(20_000) < 0.1).astype(float)
+    model = DPLinearRegression(10.0, 1e-6, target_bounds=(0, 1), random_state=0).fit(X, y)
+    assert model.predict(X).mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_log_probabilities_of_confident_rows(table):
+    model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0).fit(*table)
+    model.weights_ = 1e3 * model.weights_
+    scores = model.decision_function(table[0])
+    np.testing.assert_allclose(model.predict_log_proba(table[0])[:, 0], -np.logaddexp(0, scores))
 
 
 def test_steps_are_taken_exactly(table):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.input import numeric_table, one_column
@@ -98,12 +98,17 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         y : (n,)
             Labels or targets.
         """
+        # A floating-point warning about a private row would be a message about it.
+        with np.errstate(all="ignore"):
+            return self._fit(X, y)
+
+    def _fit(self, table: Any, y: Any) -> Self:
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         streams = make_streams(self.random_state)
-        X, y = self._validated(X, y)
+        X, y = self._validated(table, y)
         target = self._declare_target(y)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
-        nominal, counted = self._nominal_rows(X.shape[0], budget.relation)
+        nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
         recipe = make_recipe(self._problem(target.loss, rowmap, X.shape[1]), budget, nominal, self._choices())
         rows = self._private_rows(X, y, rowmap, target)
         receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
@@ -113,9 +118,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         oracle.require_promise_kept()
         if self.ledger is not None and receipt is not None:
             self.ledger.commit(receipt, oracle.spent)
+        validate_data(self, table, skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes
-        self._release(recipe, rowmap, solution.coefficients, target.assumptions + counted, seeded=not streams.secret)
+        assumptions = (*target.assumptions, *assumed, *_on_invalid_rows(self.invalid_rows))
+        self._release(recipe, rowmap, solution.coefficients, assumptions, seeded=not streams.secret)
         return self
 
     def _release(
@@ -200,12 +207,12 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tolerant = self.invalid_rows == "zero"
         if y is None:
             raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
-        X = validate_data(
-            self,
+        X = check_array(
             numeric_table(X, tolerant),
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_all_finite=False,
+            estimator=self,
         )
         y = one_column(y)
         if len(y) != X.shape[0]:
@@ -232,6 +239,12 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _on_invalid_rows(policy: str) -> tuple[str, ...]:
+    if policy == "zero":
+        return ()
+    return ("every row fits what was declared; had one not, the refusal to train would have told so",)
 
 
 def _finite_rows(X: Any) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     tolerant : bool
         Turn cells that are no numbers into NaN instead of refusing the table.
     """
-    if not hasattr(X, "dtype") and not hasattr(X, "columns"):
+    if not hasattr(X, "iloc") and not hasattr(getattr(X, "dtype", None), "kind"):
         X = _array(X)
     kinds = _kinds(X)
     if "c" in kinds:
@@ -37,7 +37,7 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     if not kinds & TEXT_AND_OBJECTS:
         return X
     numbers = _converted(X, tolerant)
-    if not hasattr(X, "columns"):
+    if not hasattr(X, "iloc"):
         return numbers
     import pandas as pd
 
@@ -85,7 +85,7 @@ def _array(X: Any) -> NDArray[Any]:
 
 
 def _kinds(X: Any) -> set[str]:
-    if hasattr(X, "columns"):
+    if hasattr(X, "iloc") and hasattr(X, "dtypes") and X.ndim == 2:
         return {str(getattr(dtype, "kind", "O")) for dtype in X.dtypes}
     return {str(X.dtype.kind)}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from dpadmm.errors import InvalidData, InvalidParameter
@@ -117,7 +117,8 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def _declare_target(self, y: NDArray[Any]) -> Target:
         if self.classes is not None:
             classes = _declared_classes(self.classes)
-            return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes)
+            declared = "the classes were declared without looking at these rows"
+            return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (declared,))
         classes = _observed_classes(y)
         read = "the set of class labels was read from the table and is public knowledge"
         return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (read,))
@@ -160,13 +161,15 @@ class DPLogisticRegression(_PrivateClassifier):
         """Class probabilities of each row."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
-            positive = expit(scores)
-            return np.column_stack([1 - positive, positive])
+            return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Logarithms of the class probabilities."""
-        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return np.asarray(log_softmax(scores, axis=1))
 
 
 class DPLinearSVC(_PrivateClassifier):
@@ -255,16 +258,17 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
-        lower, upper = self._target_range()
+        self.target_range_ = lower, upper = self._target_range()
         half = (upper - lower) / 2
         self.coef_ = half * coef[:, 0]
         self.intercept_ = float(half * offset[0] + lower + half)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicted targets of the mapped rows."""
-        lower, upper = self._target_range()
+        margins = self._margins(X)
+        lower, upper = self.target_range_
         half = (upper - lower) / 2
-        return half * self._margins(X) + lower + half
+        return half * margins + lower + half
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.problem.checks import number
+from dpadmm.problem.checks import count, number
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.regularizers import L1, MCP, SCAD, ElasticNet, GroupL2, Nuclear, SquaredL2, Zero
 from dpadmm.problem.regularizers.base import Regularizer
@@ -91,6 +91,8 @@ def _group(choice: PenaltyChoice) -> Built:
 @PENALTIES.register("fused")
 def _fused(choice: PenaltyChoice) -> Built:
     """α‖Dx‖₁, D the differences of neighbouring features."""
+    if choice.n_features < 2:
+        return _none(choice)
     return L1(choice.alpha), Constraint.chain(choice.size, choice.free)
 
 
@@ -105,6 +107,8 @@ def _graph(choice: PenaltyChoice) -> Built:
         )
     if sparse.issparse(choice.graph) or isinstance(choice.graph, np.ndarray):
         phi = sparse.csr_matrix(choice.graph, dtype=float)
+    elif len(choice.graph) == 0:
+        return _l1(choice)
     else:
         phi = Constraint.graph(choice.graph, choice.n_features).A
     if phi.shape[1] != choice.n_features:
@@ -124,4 +128,4 @@ def _parse_groups(groups: Any, n_features: int) -> tuple[tuple[int, ...], ...]:
     if len(members) == n_features and all(np.ndim(member) == 0 for member in members):
         labels = sorted(set(members), key=str)
         return tuple(tuple(i for i, own in enumerate(members) if own == label) for label in labels)
-    return tuple(tuple(int(i) for i in group) for group in members)
+    return tuple(tuple(count("a feature number in groups", i) for i in group) for group in members)

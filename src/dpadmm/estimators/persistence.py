@@ -103,7 +103,7 @@ def _description(model: Any) -> dict[str, Any]:
         "privacy": model.privacy_.to_dict(),
     }
     if isinstance(model, DPLinearRegression):
-        description["target_bounds"] = list(model.target_bounds)
+        description["target_bounds"] = list(model.target_range_)
     return description
 
 
@@ -123,6 +123,8 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
     model.intercept_ = numbers["intercept"] if numbers["intercept"].ndim else float(numbers["intercept"])
     if "classes" in numbers:
         model.classes_ = numbers["classes"]
+    if "target_bounds" in words:
+        model.target_range_ = tuple(words["target_bounds"])
     model.n_iter_ = int(words["n_iter"])
     model.n_features_in_ = int(words["n_features"])
     if words["feature_names"]:

@@ -11,6 +11,7 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
 from dpadmm.problem.checks import count, number
@@ -20,8 +21,10 @@ from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
 from dpadmm.solvers import Auto, FullADMM
 from dpadmm.solvers.base import SOLVERS, Setting, Solver
 
-DEFAULT_CLIP = 0.5
-"""Default clip in units of `row_norm`: half the logistic slope bound, for less noise at a small bias."""
+DEFAULT_CLIP = {"squared": 2.0}
+OTHER_DEFAULT_CLIP = 0.5
+"""Default clip in units of `row_norm`: half the logistic slope bound, for less noise at a small bias. The squared loss
+gets the whole span of its target, because a smaller clip would turn means into medians."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,10 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     )
     solver = _solver(kind, problem, setting, batch_size, choices)
     problem = _with_ridge(problem, solver)
+    solver.init(problem)  # refuses what the solver cannot take before anything is charged or asked
     plan = calibrate(budget, solver.requests(problem, clip_norm), sampler, n_rows, choices.accountant)
+    if any(query.kind in ("moments", "second moment") for query in plan.queries):
+        plan = replace(plan, proof_status=f"{plan.proof_status}; sensitivities proved here (docs/proofs/auto.md)")
     return Recipe(problem, solver, plan)
 
 
@@ -101,6 +107,8 @@ def _solver(
     kind: type[Solver[Any]], problem: Problem, setting: Setting, batch_size: int, choices: Choices
 ) -> Solver[Any]:
     chosen = dict(choices.options or {})
+    if "smoother" in chosen:
+        raise InvalidParameter("a smoother among solver_options", "smoothing=...", "pass it as smoothing")
     if choices.steps is not None:
         chosen["steps"] = count("steps", choices.steps, minimum=1)
     chosen["smoother"] = make_smoother(choices.smoothing, problem.constraint.free)
@@ -120,22 +128,22 @@ def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
     if getattr(solver, "convexity", "general") != "strong":
         return problem
     penalty = problem.regularizer
-    if isinstance(penalty, SquaredL2):
+    if isinstance(penalty, SquaredL2) and penalty.strength > 0:
         return replace(problem, regularizer=Zero(), ridge=penalty.strength)
-    if isinstance(penalty, ElasticNet) and penalty.l1_ratio < 1:
+    if isinstance(penalty, ElasticNet) and penalty.l1_ratio < 1 and penalty.strength > 0:
         ridge = penalty.strength * (1 - penalty.l1_ratio)
         return replace(problem, regularizer=L1(penalty.strength * penalty.l1_ratio), ridge=ridge)
     raise InvalidParameter(
         f"convexity='strong' with penalty {penalty.name!r}",
-        "penalty 'l2', or 'elasticnet' with l1_ratio < 1",
+        "penalty 'l2', or 'elasticnet' with l1_ratio < 1, and alpha > 0",
         "choose a penalty with a quadratic part, or convexity='general'",
     )
 
 
 def _clip_norm(clip_norm: float | None, problem: Problem) -> float:
     if clip_norm is None:
-        return DEFAULT_CLIP * problem.row_norm
-    return number("clip_norm", clip_norm, strict=True)
+        return DEFAULT_CLIP.get(problem.loss.name, OTHER_DEFAULT_CLIP) * problem.row_norm
+    return number("clip_norm", clip_norm, minimum=SMALLEST_CLIP, strict=True)
 
 
 def _batch_size(batch_size: int | None, n_rows: int) -> int:

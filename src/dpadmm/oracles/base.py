@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
+from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch
@@ -80,14 +81,14 @@ class PrivateOracle:
     def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
         """Noisy mean of clip(∇f_i(x)) − clip(∇f_i(anchor)), each difference clipped to the public `clip_norm`.
 
-        A clip of zero answers exactly zero without reading a row; it still counts as asked.
+        A clip of zero, or too small for the arithmetic, answers exactly zero without reading a row; it still counts.
         """
         with self._admitted(kind, x, anchor) as query:
             if not query.scalable or not 0 <= clip_norm <= query.clip_norm:
                 raise QueryRefused(
                     f"the plan's {kind!r} query allows a clip between 0 and {query.clip_norm:g}, if scalable"
                 )
-            if clip_norm == 0:
+            if clip_norm < SMALLEST_CLIP:
                 self._count(query)
                 return np.zeros_like(x)
             batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
@@ -112,7 +113,8 @@ class PrivateOracle:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged."""
         if matrix.shape[0] != self._rows.n_features or not np.all(np.isfinite(matrix)):
             raise QueryRefused("coordinates must be a finite matrix with one row a feature")
-        self._seen = self._rows.transformed(matrix)
+        with np.errstate(all="ignore"):
+            self._seen = self._rows.transformed(matrix)
 
     def noise_std(self, kind: str) -> float:
         """Public: standard deviation of the noise on each entry of an answer."""
@@ -147,7 +149,7 @@ class PrivateOracle:
         """One query at a time, in the process that made the oracle: neither threads nor forks may ask one twice."""
         if os.getpid() != self._process:
             raise QueryRefused("an oracle answers only in the process that made it; make a new plan in each process")
-        with self._lock:
+        with self._lock, np.errstate(all="ignore"):
             yield self._admit(kind, *points)
 
     def _admit(self, kind: str, *points: Array) -> Query:

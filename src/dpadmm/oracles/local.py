@@ -44,6 +44,7 @@ class LocalRows:
 
     def __init__(self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0) -> None:
         self._X = _canonical(X)
+        self._drop_infinite_rows()
         self._target = np.asarray(target)
         self._loss = loss
         peak, ratio = row_norms(self._X)
@@ -52,6 +53,19 @@ class LocalRows:
         self.n_rows, self.n_features = (int(size) for size in self._X.shape)
         columns = () if loss.outputs == 1 else (loss.outputs,)
         self.point_shape: tuple[int, ...] = (self.n_features, *columns)
+
+    def _drop_infinite_rows(self) -> None:
+        """A row that is not finite would turn a sum into NaN and so show itself; it counts as zero."""
+        values = self._X.data if sparse.issparse(self._X) else self._X
+        if np.all(np.isfinite(values)):
+            return
+        self._X = self._X.copy()
+        if sparse.issparse(self._X):
+            owner = np.repeat(np.arange(self._X.shape[0]), np.diff(self._X.indptr))
+            bad = np.isin(owner, owner[~np.isfinite(self._X.data)])
+            self._X.data[bad] = 0
+        else:
+            self._X[~np.isfinite(self._X).all(axis=1)] = 0
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
         X, target, norms = self._take(batch)

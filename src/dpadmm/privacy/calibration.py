@@ -16,7 +16,9 @@ from dpadmm.privacy.sampling import Everything, Sampler
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
 LOWEST, AIM = 0.997, 0.9985
-MAX_EVALUATIONS, MAX_CONFIRMATIONS = 60, 5
+MAX_EVALUATIONS = 60
+# Factors on the noise tried when the second computation asks for more; beyond them ε would end below 0.99 of it.
+GROWTH = (1.001, 1.002, 1.004, 1.007)
 
 
 def calibrate(
@@ -176,15 +178,22 @@ def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], samp
 def _confirmed(
     judge: Accountant, budget: Budget, requests: Sequence[Request], sampler: Sampler, scale: float
 ) -> tuple[float, float]:
-    """Raise the noise by thousandths until the certificate for the record holds too."""
-    for _ in range(MAX_CONFIRMATIONS):
-        achieved = judge.certify(_event(requests, sampler, scale), budget.delta, budget.relation)
+    """The least noise, to a thousandth, at which the certificate for the record holds too."""
+
+    def certificate(scale: float) -> float:
+        return judge.certify(_event(requests, sampler, scale), budget.delta, budget.relation)
+
+    low, achieved = scale, certificate(scale)
+    if achieved <= budget.epsilon:
+        return scale, achieved
+    for growth in GROWTH:
+        scale = low * growth
+        achieved = certificate(scale)
         if achieved <= budget.epsilon:
             return scale, achieved
-        scale *= max(1.001, achieved / budget.epsilon)
     raise CannotCertify(
-        f"given a plan on which two computations of accountant {judge.name!r} disagree; expected agreement to a "
-        "percent; use fewer steps, a larger batch or a smaller epsilon"
+        f"given a plan on which the two computations of accountant {judge.name!r} disagree by more than a percent; "
+        "expected agreement; use fewer steps, a larger batch or another epsilon or delta"
     )
 
 

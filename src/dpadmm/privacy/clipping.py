@@ -11,6 +11,10 @@ SAFETY = 1.0 - 1e-6
 """Contributions are clipped to C·SAFETY, so that rounding to float32 (relative error 6e-8) cannot exceed C."""
 
 
+SMALLEST_CLIP = 1e-100
+"""Below this, products of clip and row reach the subnormal numbers, where rounding is no longer relative."""
+
+
 def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm: float) -> NDArray[np.float64]:
     """Scale each slope so that ‖slope ⊗ row‖ = ‖slope‖·‖row‖ ≤ clip_norm.
 
@@ -25,8 +29,8 @@ def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm:
 
     Notes
     -----
-    *Formal guarantees.* For every input, finite or not, each returned slope times its row has norm at most
-    `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite.
+    *Formal guarantees.* For clips of at least `SMALLEST_CLIP`, each returned slope times its row has norm at most
+    `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite. `LocalRows` holds finite rows only.
     """
     slopes = np.where(np.isfinite(slopes), slopes, 0.0).astype(np.float64)
     sizes = np.abs(slopes) if slopes.ndim == 1 else _vector_norms(slopes)

@@ -157,6 +157,9 @@ def make_sampler(name: str, n_rows: int, batch_size: int) -> Sampler:
             "1 <= batch_size <= number of rows",
             "choose a smaller batch, or sampler='full'",
         )
+    if batch_size == n_rows:
+        # Every scheme then takes every row, and full data has an exact accountant.
+        return Everything()
     rate = batch_size / n_rows
     if kind is TruncatedPoisson:
         return TruncatedPoisson(rate, _default_cap(n_rows, rate), n_rows)

@@ -66,7 +66,7 @@ class PrivacyStatement:
             relation=str(plan.budget.relation),
             epsilon_achieved=plan.epsilon_achieved,
             unit="one row of the table",
-            mechanisms=tuple(describe(query) for query in plan.queries),
+            mechanisms=tuple(describe(query, plan.budget.relation.record_distance) for query in plan.queries),
             accountant=plan.accountant,
             proof_status=plan.proof_status,
             assumptions=_standing_assumptions(plan) + assumptions,
@@ -79,7 +79,7 @@ class PrivacyStatement:
     def text(self) -> str:
         relation = Relation.parse(self.relation)
         lead = (
-            "seeded: NOT private. Whoever knows the seed can subtract the noise. With a secret seed, this "
+            "seeded: NOT private. Whoever knows or guesses the seed can subtract the noise. Trained without one, this "
             if (self.seeded)
             else "This "
         )
@@ -87,8 +87,9 @@ class PrivacyStatement:
             f"{lead}model is ({self.epsilon:g}, {self.delta:g})-differentially private under {self.relation} "
             f"neighbours: {_RELATION_WORDS[relation]} changes the probability of any outcome by a factor of at most "
             f"e^{self.epsilon:g}, but for an extra probability of at most {self.delta:g}. The unit of privacy is "
-            f"{self.unit}; a person with several rows is protected less. The solver {self.solver} touched the data "
-            f"only through: {'; '.join(self.mechanisms)}. The {self.accountant} accountant certifies "
+            f"{self.unit}; a person with several rows is protected less, and every further fit on these rows costs "
+            f"again. The solver {self.solver} touched the data only through: {'; '.join(self.mechanisms)}. "
+            f"The {self.accountant} accountant certifies "
             f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries ({self.proof_status}). "
             f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} (dpadmm {self.library_version})"
         )
@@ -118,16 +119,27 @@ _SAMPLER_WORDS = {
 }
 
 
-def describe(query: Query) -> str:
-    """One query kind in words."""
-    return (
-        f"{query.count} noisy {query.kind} sums over {_SAMPLER_WORDS[query.sampler.name]}, each row's contribution "
-        f"clipped to norm {query.clip_norm:g}, Gaussian noise of {query.noise_multiplier:.4g} times the clip"
-    )
+def describe(query: Query, record_distance: float = 2.0) -> str:
+    """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
+    rows = _SAMPLER_WORDS[query.sampler.name]
+    if query.sampler.name != "full":
+        rows += f", {query.denominator:g} expected"
+    noise = f"Gaussian noise of standard deviation {query.noise_multiplier * query.clip_norm:.4g} on the sum"
+    if query.scalable:
+        bound = (
+            f"each row's contribution clipped to a public bound of at most {query.clip_norm:g} from earlier releases"
+        )
+        noise = f"Gaussian noise of {query.noise_multiplier:.4g} times that bound on the sum"
+    elif query.kind in ("moments", "second moment"):
+        bound = f"which one row can move by at most {record_distance * query.clip_norm:.4g}"
+    else:
+        bound = f"each row's contribution clipped to norm {query.clip_norm:g}"
+    noun = "release" if query.count == 1 else "releases"
+    return f"{query.count} noisy {query.kind} {noun} over {rows}, {bound}, {noise}"
 
 
 def _standing_assumptions(plan: Plan) -> tuple[str, ...]:
-    declared = "parameters, bounds, classes and penalties were chosen without looking at these rows"
+    declared = "parameters, bounds and penalties were chosen without looking at these rows"
     secret = "the noise and its generator stay secret"
     sampled = any(query.sampler.name != "full" for query in plan.queries)
     return (declared, secret + (", and so do the sampled batches" if sampled else ""))

@@ -85,6 +85,8 @@ class Constraint:
         """Any public A, B and c, dense or sparse; B = −I and c = 0 if left out."""
         A = _matrix("A", A)
         B = None if B is None else _matrix("B", B)
+        if B is not None and abs(B).max() == 0:
+            raise InvalidParameter("B = 0", "a matrix that lets y take part", "drop y, or correct B")
         if B is not None and B.shape[0] != A.shape[0]:
             raise InvalidParameter(f"B with {B.shape[0]} rows", f"{A.shape[0]} rows, as A has", "make B fit A")
         return cls("general", A.shape[1], 0, A, _none_if_minus_identity(B), _offset(c, A.shape[0]))
@@ -208,7 +210,7 @@ class Constraint:
             return np.concatenate([y[-penalised:], x[penalised:]])
         if self.edges is None:
             return x.copy()
-        fused = ~(y != 0).reshape(len(y), -1).any(axis=1)
+        fused = ~(y != 0).any(axis=tuple(range(1, y.ndim)))
         return np.concatenate([_average_within(self.edges.components(fused), x[:penalised]), x[penalised:]])
 
     @cached_property

@@ -39,8 +39,8 @@ class RowMap:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_norm", number("row_norm", self.row_norm, strict=True))
-        if self.row_norm > LARGEST_BOUND:
-            raise InvalidParameter("a row_norm beyond 1e30", "a smaller row_norm", "scale the features first")
+        if not 1 / LARGEST_BOUND <= self.row_norm <= LARGEST_BOUND:
+            raise InvalidParameter("a row_norm outside 1e-30 to 1e30", "one inside", "scale the features first")
 
     @classmethod
     def declare(cls, row_norm: float, intercept: bool, bounds: Any, n_features: int) -> RowMap:
@@ -151,4 +151,5 @@ def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _shrink_factor(peak: NDArray[np.float64], ratio: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
     """min(1, bound / (peak · ratio)), without forming the product, which may overflow."""
     ratio = np.where(ratio > 0, ratio, 1.0)
-    return np.minimum(1.0, (bound / peak) / ratio)
+    with np.errstate(over="ignore"):
+        return np.minimum(1.0, (bound / peak) / ratio)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.problem.checks import number
+from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
 from dpadmm.solvers.base import Setting, Solution
@@ -114,6 +114,15 @@ def capped(eta: float, problem: Problem) -> float:
     return min(eta, 1.0 / (2.0 * problem.smoothness))
 
 
+def default_beta(base: float, problem: Problem) -> float:
+    """β in the units of the problem: unchanged when rows are measured in another unit, and when A is multiplied.
+
+    Coefficients go with 1/row_norm and curvature with row_norm², so a fixed β would make the penalty step useless for
+    large rows and the primal step useless for small ones or a large ‖A‖.
+    """
+    return base * problem.row_norm**2 / max(problem.constraint.norm_squared, 1e-12)
+
+
 def augmented_gradient(problem: Problem, point: Iterate, beta: float) -> Array:
     """Gradient in x of the public part: ridge and augmented term."""
     residual = problem.constraint.residual(point.x, point.y) + point.dual
@@ -150,8 +159,10 @@ def full_data_schedule(
     As many steps as the travel needs at the largest stable step, but at least 30 and at most `longest`.
     """
     travel = setting.travel(problem) / gain
-    steps = chosen.pop("steps", None) or min(longest, max(30, math.ceil(travel / capped(math.inf, problem))))
-    return {"steps": steps, "step_size": travel / steps, **chosen}
+    steps = chosen.pop("steps", None)
+    if steps is None:
+        steps = min(longest, max(30, math.ceil(travel / capped(math.inf, problem))))
+    return {"steps": steps, "step_size": travel / count("steps", steps, minimum=1), **chosen}
 
 
 def sampled_steps(problem: Problem, setting: Setting, batch_size: int) -> int:
@@ -164,6 +175,11 @@ def sampled_steps(problem: Problem, setting: Setting, batch_size: int) -> int:
 def require_positive(**values: Any) -> None:
     for name, value in values.items():
         number(name, value, strict=True)
+
+
+def require_whole(**values: Any) -> None:
+    for name, value in values.items():
+        count(name, value, minimum=1)
 
 
 def require_known(**choices: Any) -> None:

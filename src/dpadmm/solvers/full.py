@@ -14,6 +14,7 @@ import numpy as np
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Request
+from dpadmm.problem.checks import number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
@@ -65,7 +66,8 @@ class FullADMM:
     samples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        admm.require_positive(steps=self.steps, step_size=self.step_size, beta=self.beta)
+        admm.require_whole(steps=self.steps)
+        admm.require_positive(step_size=self.step_size, beta=self.beta)
         admm.require_known(averaging=self.averaging)
         _require_momentum(self.momentum)
 
@@ -77,6 +79,7 @@ class FullADMM:
         """
         needed = setting.travel(problem) / (LONGEST * admm.capped(math.inf, problem))
         momentum = _require_momentum(chosen.setdefault("momentum", 1 - 1 / min(max(needed, 10.0), 30.0)))
+        chosen.setdefault("beta", admm.default_beta(cls.beta, problem))
         return cls(**admm.full_data_schedule(problem, setting, chosen, LONGEST, gain=1 / (1 - momentum)))
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
@@ -102,6 +105,7 @@ class FullADMM:
 
 
 def _require_momentum(momentum: Any) -> float:
-    if not isinstance(momentum, (int, float)) or not 0 <= momentum < 1:
+    value = number("momentum", momentum)
+    if value >= 1:
         raise InvalidParameter(f"momentum={momentum!r}", "0 <= momentum < 1", "use about 0.9, or 0")
-    return float(momentum)
+    return value

@@ -44,12 +44,14 @@ class MPADMM(admm.AveragedADMM):
     samples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        admm.require_positive(steps=self.steps, step_size=self.step_size, beta=self.beta)
+        admm.require_whole(steps=self.steps)
+        admm.require_positive(step_size=self.step_size, beta=self.beta)
         admm.require_known(averaging=self.averaging)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         """As many steps as the travel needs at the largest stable step, between 30 and 1000."""
+        chosen.setdefault("beta", admm.default_beta(cls.beta, problem))
         return cls(**admm.full_data_schedule(problem, setting, chosen, longest=1000))
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:

@@ -263,5 +263,6 @@ def _relative(residual: Array, scale: Array) -> float:
 def _no_minimum(tolerance: float) -> Diverged:
     return Diverged(
         f"no minimiser found to {tolerance:g}; the problem may have none "
-        "(separable classes without a penalty, for instance): add a penalty or a ridge, or ask for less accuracy"
+        "(separable classes without a penalty, for instance), or it is ill-conditioned: scale the columns, "
+        "add a penalty or a ridge, or ask for less accuracy"
     )

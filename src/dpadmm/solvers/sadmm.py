@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Request
+from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
@@ -51,15 +52,18 @@ class SADMM(admm.AveragedADMM):
     samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        admm.require_positive(steps=self.steps, step_size=self.step_size, beta=self.beta)
+        admm.require_whole(steps=self.steps)
+        admm.require_positive(step_size=self.step_size, beta=self.beta)
         admm.require_known(averaging=self.averaging, convexity=self.convexity)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         """10 to 40 epochs; η₀ such that Σ η_t is the travel the noise allows."""
-        steps = chosen.pop("steps", None) or admm.sampled_steps(problem, setting, batch_size)
+        steps = chosen.pop("steps", None)
+        steps = admm.sampled_steps(problem, setting, batch_size) if steps is None else count("steps", steps, minimum=1)
         step_size = setting.travel(problem) / (2 * math.sqrt(steps))
-        return cls(**{"steps": steps, "step_size": step_size, **chosen})
+        beta = admm.default_beta(cls.beta, problem)
+        return cls(**{"steps": steps, "step_size": step_size, "beta": beta, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         return (Request("gradient", self.steps, clip_norm),)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dpadmm.privacy.plan import Request
+from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
@@ -46,16 +47,23 @@ class SSADMM(admm.AveragedADMM):
     samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        admm.require_positive(steps=self.steps, step_size=self.step_size, epoch_steps=self.epoch_steps, beta=self.beta)
+        admm.require_whole(steps=self.steps, epoch_steps=self.epoch_steps)
+        admm.require_positive(step_size=self.step_size, beta=self.beta)
         admm.require_known(averaging=self.averaging)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         """10 to 40 epochs; η₀ such that Σ η_t is the travel the noise allows."""
-        epoch_steps = max(1, math.ceil(setting.n_rows / batch_size))
-        steps = chosen.pop("steps", None) or admm.sampled_steps(problem, setting, batch_size)
-        harmonic = sum(1.0 / (1 + t // epoch_steps) for t in range(steps))
-        fields = {"steps": steps, "epoch_steps": epoch_steps, "step_size": setting.travel(problem) / harmonic}
+        epoch = max(1, math.ceil(setting.n_rows / batch_size))
+        steps = chosen.pop("steps", None)
+        steps = admm.sampled_steps(problem, setting, batch_size) if steps is None else count("steps", steps, minimum=1)
+        harmonic = sum(1.0 / (1 + t // epoch) for t in range(steps))
+        fields = {
+            "steps": steps,
+            "epoch_steps": epoch,
+            "step_size": setting.travel(problem) / harmonic,
+            "beta": admm.default_beta(cls.beta, problem),
+        }
         return cls(**{**fields, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Request
+from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
@@ -51,6 +52,8 @@ class VRADMM:
         l, the clip of one record's gradient; fixed by `default`.
     averaging : {"all", "tail", "linear", "last"}
         Which epoch means are averaged; the paper takes "all" (general) or "last" (strong).
+    total_steps : int or None
+        Stop after this many steps, in the middle of the last epoch if need be; None runs every epoch to its end.
     beta, convexity, smoother
         As in DP-SADMM. "strong" restarts each epoch at the snapshot with dual −(1/β)pinv(Aᵀ)p̂.
     """
@@ -64,17 +67,18 @@ class VRADMM:
     beta: float = 0.1
     averaging: admm.Averaging = "tail"
     convexity: Literal["general", "strong"] = "general"
+    total_steps: int | None = None
     smoother: Smoother = field(default_factory=Identity)
 
     name: ClassVar[str] = "dp-vradmm"
     samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        admm.require_whole(epochs=self.epochs, inner_steps=self.inner_steps, steps=self.steps)
         admm.require_positive(
-            epochs=self.epochs,
-            inner_steps=self.inner_steps,
             step_size=self.step_size,
             rate=self.rate,
+            gradient_clip=self.gradient_clip,
             expected_clip=self.expected_clip,
             beta=self.beta,
         )
@@ -82,21 +86,26 @@ class VRADMM:
 
     @property
     def steps(self) -> int:
-        return self.epochs * self.inner_steps
+        return self.epochs * self.inner_steps if self.total_steps is None else self.total_steps
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
-        """Ten epochs of two passes each; given steps are divided into the most equal epochs, ten at most."""
-        steps = chosen.pop("steps", None)
-        epochs = chosen.get("epochs", 10 if steps is None else max(e for e in range(1, 11) if steps % e == 0))
-        if steps is not None and steps % epochs:
-            raise InvalidParameter(f"steps={steps} in {epochs} epochs", "a multiple of the epochs", "change either")
-        inner = max(1, math.ceil(2 * setting.n_rows / batch_size)) if steps is None else steps // epochs
+        """Ten epochs of two passes each, or the given steps in ten epochs, the last one cut short."""
+        if "gradient_clip" in chosen:
+            raise InvalidParameter("gradient_clip as an option", "clip_norm of the fit", "pass clip_norm instead")
+        steps, epochs = chosen.pop("steps", None), chosen.pop("epochs", None)
+        epochs = 10 if epochs is None else count("epochs", epochs, minimum=1)
+        passes = max(1, math.ceil(2 * setting.n_rows / batch_size))
+        inner = chosen.pop("inner_steps", passes if steps is None else math.ceil(steps / min(epochs, steps)))
+        if steps is not None:
+            epochs = math.ceil(steps / count("inner_steps", inner, minimum=1))
         travel = setting.travel(problem) / (1 + chosen.get("expected_clip", cls.expected_clip))
         fields = {
             "epochs": epochs,
             "inner_steps": inner,
-            "step_size": travel / (epochs * chosen.get("inner_steps", inner)),
+            "total_steps": steps,
+            "step_size": travel / (epochs * count("inner_steps", inner, minimum=1)),
+            "beta": admm.default_beta(cls.beta, problem),
             "rate": setting.sampling_rate,
             "gradient_clip": setting.clip_norm,
         }
@@ -153,6 +162,7 @@ class VRADMM:
 
     def _closed(self, average: admm.Average, epoch: admm.Average, t: int) -> admm.Average:
         """Add the mean of an epoch that has just ended."""
-        if t % self.inner_steps:
+        if t % self.inner_steps and t < self.steps:
             return average
-        return average.add(epoch.mean, admm.averaging_weight(self.averaging, t // self.inner_steps, self.epochs))
+        number = math.ceil(t / self.inner_steps)
+        return average.add(epoch.mean, admm.averaging_weight(self.averaging, number, self.epochs))

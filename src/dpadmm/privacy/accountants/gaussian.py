@@ -21,6 +21,7 @@ from dpadmm.privacy.profiles import gaussian
 
 # Each round divides the bracket by SECTIONS − 1 in one vectorised call.
 ROUNDS, SECTIONS = 8, 65
+SMALLEST_SHIFT = 1e-6
 PROOF = "proved (Balle & Wang 2018, Thm 8; docs/proofs/gaussian.md)"
 
 
@@ -46,17 +47,22 @@ class GaussianAccountant:
 
     def epsilon(self, event: Event, delta: float, relation: Relation) -> float:
         self.check(event, relation)
-        return gaussian_epsilon(full_data_shift(event, relation), require_probability(delta))
+        return gaussian_epsilon(_shift(event, relation), require_probability(delta))
 
     def certify(self, event: Event, delta: float, relation: Relation) -> float:
         return self.epsilon(event, delta, relation)
 
     def delta(self, event: Event, epsilon: float, relation: Relation) -> float:
         self.check(event, relation)
-        return min(1.0, float(gaussian(full_data_shift(event, relation), require_nonnegative(epsilon))) * (1 + 1e-9))
+        return min(1.0, float(gaussian(_shift(event, relation), require_nonnegative(epsilon))) * (1 + 1e-9))
 
     def proof_status(self, event: Event, relation: Relation) -> str:
         return PROOF
+
+
+def _shift(event: Event, relation: Relation) -> float:
+    """µ of the event; never below the size at which the profile loses digits, which only counts too much."""
+    return max(full_data_shift(event, relation), SMALLEST_SHIFT)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -21,7 +21,7 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 
-FINEST, TAIL, MAX_POINTS = 1e-4, 1e-15, 4e5
+FINEST, MAX_POINTS = 1e-4, 4e5
 
 
 def library_epsilon(event: Event, delta: float, relation: Relation, reach: float, spread: float) -> float:
@@ -36,13 +36,14 @@ def library_epsilon(event: Event, delta: float, relation: Relation, reach: float
     """
     interval = max(min(FINEST, spread / 400), 2 * reach / MAX_POINTS, 40 * spread / (5 * MAX_POINTS))
     composed: Any = None
-    for part, count in _parts(event, relation, interval):
+    tail = min(1e-15, 1e-3 * delta / sum(part.count for part in event.parts))
+    for part, count in _parts(event, relation, interval, tail):
         power = part.self_compose(count) if count > 1 else part
         composed = power if composed is None else composed.compose(power)
     return float(composed.get_epsilon_for_delta(delta))
 
 
-def _parts(event: Event, relation: Relation, interval: float) -> list[tuple[Any, int]]:
+def _parts(event: Event, relation: Relation, interval: float, tail: float) -> list[tuple[Any, int]]:
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
@@ -63,7 +64,7 @@ def _parts(event: Event, relation: Relation, interval: float) -> list[tuple[Any,
             )
             found.append((sampled, part.count))
         elif part.sampler.name != "full":
-            found.append((_from_profile(_profile(part), interval), part.count))
+            found.append((_from_profile(_profile(part), interval, tail), part.count))
     return found
 
 
@@ -76,13 +77,13 @@ def _profile(part: GaussianSums) -> Callable[[ArrayLike], NDArray[np.float64]]:
     raise TypeError(f"no profile for sampler {sampler.name!r}")
 
 
-def _from_profile(profile: Callable[[ArrayLike], NDArray[np.float64]], interval: float) -> Any:
+def _from_profile(profile: Callable[[ArrayLike], NDArray[np.float64]], interval: float, tail: float) -> Any:
     """A pessimistic distribution from a symmetric profile; what lies beyond the last point is infinite loss."""
     from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     largest = interval
-    while float(profile(largest)) > TAIL:
+    while float(profile(largest)) > tail:
         largest *= 1.25
     half = math.ceil(largest / interval)
     values = np.clip(profile(interval * np.arange(-half, half + 1)), 0.0, 1.0)

@@ -67,7 +67,7 @@ class GroupL2:
         return shrunk
 
     def _norms(self, y: Array) -> Array:
-        energy = np.square(y[self._members], dtype=np.float64).reshape(self._members.size, -1).sum(axis=1)
+        energy = np.square(y[self._members], dtype=np.float64).sum(axis=tuple(range(1, y.ndim)))
         return np.sqrt(np.bincount(self._owner, weights=energy, minlength=len(self.groups)))
 
     @cached_property

@@ -102,6 +102,8 @@ class Simplex:
 
     def prox(self, v: Array, step: float) -> Array:
         columns = v.reshape(v.shape[0], -1)
+        # The projection does not change when a column is shifted; near zero the sums below keep their digits.
+        columns = columns - columns.max(axis=0)
         descending = -np.sort(-columns, axis=0)
         place = np.arange(1, v.shape[0] + 1, dtype=v.dtype)[:, None]
         water_level = (np.cumsum(descending, axis=0) - self.total) / place

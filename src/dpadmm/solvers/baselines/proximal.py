@@ -9,7 +9,9 @@ import numpy as np
 
 from dpadmm.errors import UnsupportedProblem
 from dpadmm.privacy.plan import Request
+from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
@@ -47,13 +49,15 @@ class ProximalSGD:
     samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        admm.require_positive(steps=self.steps, step_size=self.step_size)
+        admm.require_whole(steps=self.steps)
+        admm.require_positive(step_size=self.step_size)
         admm.require_known(averaging=self.averaging)
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         """10 to 40 epochs; η such that Tη is the travel the noise allows."""
-        steps = chosen.pop("steps", None) or admm.sampled_steps(problem, setting, batch_size)
+        steps = chosen.pop("steps", None)
+        steps = admm.sampled_steps(problem, setting, batch_size) if steps is None else count("steps", steps, minimum=1)
         return cls(**{"steps": steps, "step_size": setting.travel(problem) / steps, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
@@ -65,6 +69,12 @@ class ProximalSGD:
                 f"solver {self.name!r} with a penalty on linear combinations of the coefficients",
                 "a penalty on the coefficients themselves",
                 "use an ADMM solver, for instance 'full-admm', for fused, graph and other structured penalties",
+            )
+        if not isinstance(self.smoother, Identity) and not isinstance(problem.regularizer, Zero):
+            raise UnsupportedProblem(
+                f"solver {self.name!r} with smoothing and a penalty, which together have another fixed point",
+                "smoothing without a penalty, or a penalty without smoothing",
+                "use an ADMM solver, for instance 'full-admm', for both",
             )
         x = problem.zeros()[0]
         return ProximalState(0, x, np.zeros_like(x), 0.0)
