@@ -34,10 +34,11 @@ class FullADMMState:
 @SOLVERS.register("full-admm")
 @dataclass(frozen=True)
 class FullADMM:
-    """v ← m v + Q⁻¹(G + ∇public + βAᵀ(Ax + By − c + λ));  x ← x − s v;  λ ← λ + (1 − m)(Ax + By − c);  y first.
+    """v ← m v + Q⁻¹(G + ∇public + βAᵀ(Ax + By − c + λ));  x ← x − s v;  λ ← λ + ½(1 − m)(Ax + By − c);  y first.
 
-    Momentum makes x slower to turn by 1/(1 − m). A dual that integrates at full rate then overtakes it: in the linear
-    regime with curvature h the loop is stable iff (1 − m)(h + β) > κβ, κ the dual rate. κ = 1 − m is stable for all h.
+    Momentum makes x slower to turn by 1/(1 − m). A dual that integrates at full rate then overtakes it and the blocks
+    circle each other for ever: with small steps and curvature h the loop is stable iff (1 − m)(h + β) > κβ, κ the dual
+    rate. κ = 1 − m is stable for all h but hardly damped; half of it is.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ class FullADMM:
         direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
         velocity = self.momentum * state.velocity + self.smoother(direction)
         point = admm.Iterate(point.x - step * velocity, point.y, point.dual)
-        point = admm.dual_ascent(problem, point, rate=1 - self.momentum)
+        point = admm.dual_ascent(problem, point, rate=(1 - self.momentum) / 2)
         average = state.average.add(point, admm.averaging_weight(self.averaging, t, self.steps))
         return FullADMMState(t, point, velocity, average)
 
