@@ -5,16 +5,16 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 DEV_READY := $(READY)-dev
 
-.PHONY: demo test test-all lint types contracts check experiments clean
+.PHONY: demo test test-quick lint types contracts check experiments clean
 
 demo: $(READY)
 	$(BIN)/dpadmm demo --out dpadmm-report
 
 test: $(DEV_READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not statistical"
-
-test-all: $(DEV_READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-quick: $(DEV_READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not statistical"
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -83,6 +83,11 @@ class Streams:
     secret: bool
 
 
+def public_generator(seed: int) -> np.random.Generator:
+    """A plain seeded generator for what is public and must be the same everywhere, such as simulated tables."""
+    return np.random.default_rng(seed)
+
+
 def make_streams(random_state: int | None = None) -> Streams:
     """Streams for one fit.
 

@@ -14,7 +14,8 @@ from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
-from dpadmm.privacy.sensitivity import joint_moments_reach, second_moment_reach
+from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.statistics import JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.randomness import make_streams
 
@@ -55,8 +56,8 @@ def rows_to_try(rng: np.random.Generator):
 def test_joint_moments_never_move_further_than_declared(classes, dtype, make):
     balance = 0.5 if classes == 2 else 0.25
     outputs = 1 if classes == 2 else classes
-    declared = 2 * joint_moments_reach(balance, outputs, 2.0)
-    alone = joint_moments_reach(balance, outputs, 1.0)
+    statistic = JointMoments(balance, outputs)
+    declared, alone = 2 * statistic.reach(Relation.REPLACE_ONE), statistic.reach(Relation.ADD_REMOVE)
     largest = longest = 0.0
     for a, b in rows_to_try(np.random.default_rng(0)):
         first = joint(a, 0, classes, balance, dtype, make)
@@ -79,27 +80,27 @@ def test_joint_reach_is_the_maximum_over_norms_and_angles(classes, balance):
         float((size * (t**2 + u**2) - 2 * p * t * u * c + balance * (t**4 + u**4 - 2 * t**2 * u**2 * c**2)).max())
         for p in products
     )
-    declared = (2 * joint_moments_reach(balance, 1 if classes == 2 else classes, 2.0)) ** 2
+    declared = (2 * JointMoments(balance, 1 if classes == 2 else classes).reach(Relation.REPLACE_ONE)) ** 2
     assert 0.99 * declared <= largest <= declared * (1 + 1e-12)
 
 
 def test_a_balance_without_proof_is_refused():
     for outputs, balance in ((1, 0.51), (3, 0.34), (1, 0.0)):
         with pytest.raises(InvalidParameter, match="balance"):
-            joint_moments_reach(balance, outputs, 2.0)
+            JointMoments(balance, outputs)
 
 
-@pytest.mark.parametrize("distance", [1.0, 2.0])
-def test_second_moments_never_move_further_than_declared(distance):
+@pytest.mark.parametrize("relation", list(Relation))
+def test_second_moments_never_move_further_than_declared(relation):
     rng, largest = np.random.default_rng(1), 0.0
     for a, b in rows_to_try(rng):
         P = rng.standard_normal((len(a), len(a))) * 10.0 ** rng.uniform(-1, 1)
         first, second = (
             LocalRows(row[None], np.ones(1), Logistic()).transformed(P).second_moment_sum() for row in (a, b)
         )
-        moved = first if distance == 1.0 else first - second
+        moved = first if relation is Relation.ADD_REMOVE else first - second
         largest = max(largest, float(np.linalg.norm(moved)))
-    declared = distance * second_moment_reach(distance)
+    declared = relation.record_distance * SecondMoment().reach(relation)
     assert 0.98 * declared <= largest <= declared
 
 
@@ -142,7 +143,7 @@ def test_refinement_is_asked_for_only_where_it_pays(fitted):
 def asked(plan, X, target, oracle=PrivateOracle, seed=0):
     """Standardised answers to the moment query: noise of standard deviation one around the exact sums."""
     rows = LocalRows(X, target, Logistic())
-    correlation, second = oracle(rows, plan, make_streams(seed)).moments(0.5)
+    correlation, second = oracle(rows, plan, make_streams(seed)).moments()
     exact_c, exact_s = rows.moment_sums(0.5)
     query = plan.query("moments")
     scale = query.noise_multiplier * query.clip_norm
@@ -181,9 +182,9 @@ def test_mutant_noise_is_caught(fitted):
 
 def test_moments_are_answered_once(fitted):
     oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), fitted.plan_, make_streams(0))
-    oracle.moments(0.5)
+    oracle.moments()
     with pytest.raises(QueryRefused):
-        oracle.moments(0.5)
+        oracle.moments()
 
 
 @pytest.mark.parametrize("matrix", [np.full((5, 5), np.nan), np.eye(4)])
@@ -191,3 +192,27 @@ def test_unusable_coordinates_are_refused(fitted, matrix):
     oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), fitted.plan_, make_streams(0))
     with pytest.raises(QueryRefused):
         oracle.change_coordinates(matrix)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_no_option_makes_a_statistic_cheaper(relation):
+    X = np.random.default_rng(0).uniform(-1, 1, (4000, 4))
+    y = (X[:, 0] > 0).astype(int)
+    for options in ({"record_distance": 9.0}, {"rules": None}, {"balance": 0.1}):
+        with pytest.raises(InvalidParameter):
+            DPLogisticRegression(1.0, 1e-6, relation=str(relation), solver_options=options, classes=[0, 1]).fit(X, y)
+    plan = DPLogisticRegression(1.0, 1e-6, relation=str(relation), classes=[0, 1]).fit(X, y).plan_
+    for query in plan.queries:
+        assert query.statistic is None or query.clip_norm == query.statistic.reach(relation)
+
+
+def test_a_plan_that_understates_a_statistic_is_refused(fitted):
+    plan = fitted.plan_
+    cheaper = replace(plan, queries=tuple(replace(query, clip_norm=0.9 * query.clip_norm) for query in plan.queries))
+    oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), cheaper, make_streams(0))
+    with pytest.raises(QueryRefused, match="move less"):
+        oracle.moments()
+    with pytest.raises(QueryRefused, match="another sort"):
+        PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), plan, make_streams(0)).gradient(
+            np.zeros(5), "moments"
+        )

@@ -147,8 +147,8 @@ def test_mnist(tmp_path: Path) -> None:
         (raw.libsvm("a", "a", 2), "a", "+1 3:1\n"),
         (raw.libsvm("a", "a", 2), "a", "+1 SECRET-7431\n"),
         (raw.libsvm("a", "a", 2), "a", "7431 1:1\n"),
-        (raw.covtype, "covtype.data.gz", gzip.compress(b"SECRET-7431,2\n")),
-        (raw.covtype, "covtype.data.gz", gzip.compress(b"1,2\n")),
+        (raw.covtype, "covtype.data.gz", gzip.compress(b"SECRET-7431,2\n", mtime=0)),
+        (raw.covtype, "covtype.data.gz", gzip.compress(b"1,2\n", mtime=0)),
         (raw.covtype, "covtype.data.gz", b"\x1f\x8bcut"),
     ],
 )

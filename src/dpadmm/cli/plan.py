@@ -109,7 +109,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "epsilon_achieved": plan.epsilon_achieved,
         "solver": recipe.solver.name,
         "sampler": shown.sampler.name,
-        "batch_size": shown.denominator,
+        "batch_size": round(shown.denominator, 6),
         "clip_norm": shown.clip_norm,
         "rows": plan.n_rows,
         "releases": plan.steps,

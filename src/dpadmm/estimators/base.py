@@ -104,6 +104,12 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: Any, y: Any) -> Self:
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise InvalidParameter(
+                f"ledger of type {type(self.ledger).__name__}",
+                "None or a dpadmm.Ledger",
+                "open one: Ledger(path, limit)",
+            )
         streams = make_streams(self.random_state)
         X, y = self._validated(table, y)
         target = self._declare_target(y)

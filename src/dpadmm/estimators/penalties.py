@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,55 +45,31 @@ def build_penalty(name: str, choice: PenaltyChoice) -> Built:
     return PENALTIES[name](choice)
 
 
-def _on_coefficients(regularizer: Regularizer, choice: PenaltyChoice) -> Built:
-    return regularizer, Constraint.identity(choice.size, choice.free)
+ON_COEFFICIENTS: dict[str, Callable[[PenaltyChoice], Regularizer]] = {
+    "none": lambda choice: Zero(),
+    "l1": lambda choice: L1(choice.alpha),
+    "l2": lambda choice: SquaredL2(choice.alpha),
+    "elasticnet": lambda choice: ElasticNet(choice.alpha, choice.l1_ratio),
+    "scad": lambda choice: SCAD(choice.alpha),
+    "mcp": lambda choice: MCP(choice.alpha),
+    "nuclear": lambda choice: Nuclear(choice.alpha),
+    "group": lambda choice: GroupL2(choice.alpha, _parse_groups(choice.groups, choice.n_features)),
+}
 
 
-@PENALTIES.register("none")
-def _none(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(Zero(), choice)
+def _on_coefficients(name: str, choice: PenaltyChoice) -> Built:
+    return ON_COEFFICIENTS[name](choice), Constraint.identity(choice.size, choice.free)
 
 
-@PENALTIES.register("l1")
-def _l1(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(L1(choice.alpha), choice)
-
-
-@PENALTIES.register("l2")
-def _l2(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(SquaredL2(choice.alpha), choice)
-
-
-@PENALTIES.register("elasticnet")
-def _elasticnet(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(ElasticNet(choice.alpha, choice.l1_ratio), choice)
-
-
-@PENALTIES.register("scad")
-def _scad(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(SCAD(choice.alpha), choice)
-
-
-@PENALTIES.register("mcp")
-def _mcp(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(MCP(choice.alpha), choice)
-
-
-@PENALTIES.register("nuclear")
-def _nuclear(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(Nuclear(choice.alpha), choice)
-
-
-@PENALTIES.register("group")
-def _group(choice: PenaltyChoice) -> Built:
-    return _on_coefficients(GroupL2(choice.alpha, _parse_groups(choice.groups, choice.n_features)), choice)
+for _name in ON_COEFFICIENTS:
+    PENALTIES.register(_name)(partial(_on_coefficients, _name))
 
 
 @PENALTIES.register("fused")
 def _fused(choice: PenaltyChoice) -> Built:
     """α‖Dx‖₁, D the differences of neighbouring features."""
     if choice.n_features < 2:
-        return _none(choice)
+        return _on_coefficients("none", choice)
     return L1(choice.alpha), Constraint.chain(choice.size, choice.free)
 
 
@@ -107,8 +84,14 @@ def _graph(choice: PenaltyChoice) -> Built:
         )
     if sparse.issparse(choice.graph) or isinstance(choice.graph, np.ndarray):
         phi = sparse.csr_matrix(choice.graph, dtype=float)
+    elif not isinstance(choice.graph, (list, tuple)) or any(np.ndim(edge) != 1 for edge in choice.graph):
+        raise InvalidParameter(
+            f"a graph of type {type(choice.graph).__name__} that is no list of edges",
+            "a list of (i, j) or (i, j, weight), or an array with one column a feature",
+            "pass the graph in one of these forms",
+        )
     elif len(choice.graph) == 0:
-        return _l1(choice)
+        return _on_coefficients("l1", choice)
     else:
         phi = Constraint.graph(choice.graph, choice.n_features).A
     if phi.shape[1] != choice.n_features:
@@ -125,6 +108,13 @@ def _parse_groups(groups: Any, n_features: int) -> tuple[tuple[int, ...], ...]:
             "penalty='group' without groups", "groups = lists of feature numbers, or one label a feature", "pass groups"
         )
     members: Sequence[Any] = list(groups)
+    flat = [member for member in members if isinstance(member, str) or np.ndim(member) == 0]
+    if flat and len(flat) != n_features:
+        raise InvalidParameter(
+            f"groups with {len(flat)} labels",
+            f"lists of feature numbers, or one label for each of the {n_features} features",
+            "correct the groups",
+        )
     if len(members) == n_features and all(np.ndim(member) == 0 for member in members):
         labels = sorted(set(members), key=str)
         return tuple(tuple(i for i, own in enumerate(members) if own == label) for label in labels)

@@ -23,7 +23,6 @@ FORMAT = 1
 MODELS: dict[str, type[Any]] = {
     model.__name__: model for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)
 }
-STORED_PARAMETERS = ("epsilon", "delta", "relation", "penalty", "alpha", "solver", "row_norm", "fit_intercept")
 
 
 def save_model(model: Any, path: str | Path) -> Path:
@@ -41,7 +40,8 @@ def save_model(model: Any, path: str | Path) -> Path:
         arrays["classes"] = _plain(model.classes_)
     numbers = _npz(arrays)
     description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
-    words = json.dumps(description, indent=2, default=_plain_number).encode()
+    description = json.loads(json.dumps(description, default=_plain_number))
+    words = json.dumps({**description, "checksum": _checksum(description)}, indent=2).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / "model.npz") as stream:
@@ -50,9 +50,9 @@ def save_model(model: Any, path: str | Path) -> Path:
             stream.write(words)
     except OSError as problem:
         raise FileProblem(
-            f"an output folder that cannot be written ({type(problem).__name__})",
+            f"the folder {folder}, which cannot be written ({type(problem).__name__})",
             "a writable folder",
-            "choose another --out or fix its permissions",
+            "choose another folder or fix its permissions",
         ) from None
     return folder
 
@@ -62,8 +62,8 @@ def load_model(path: str | Path) -> Any:
     folder = Path(path)
     try:
         words = json.loads((folder / "model.json").read_text())
-        if words["format"] != FORMAT:
-            raise KeyError("format")
+        if words["format"] != FORMAT or words.pop("checksum") != _checksum(words):
+            raise ValueError("the description was changed after it was written")
         content = (folder / "model.npz").read_bytes()
         if hashlib.sha256(content).hexdigest() != words["numbers_sha256"]:
             raise ValueError("the two files do not belong together")
@@ -89,7 +89,11 @@ def _description(model: Any) -> dict[str, Any]:
         "format": FORMAT,
         "library_version": __version__,
         "model": type(model).__name__,
-        "parameters": {name: getattr(model, name) for name in STORED_PARAMETERS},
+        "parameters": {
+            name: value
+            for name, value in model.get_params().items()
+            if name != "random_state" and _storable(value)  # a seed would give the noise away
+        },
         "row_map": {
             "row_norm": rowmap.row_norm,
             "intercept": rowmap.intercept,
@@ -103,14 +107,13 @@ def _description(model: Any) -> dict[str, Any]:
         "privacy": model.privacy_.to_dict(),
     }
     if isinstance(model, DPLinearRegression):
-        description["target_bounds"] = list(model.target_range_)
+        description["target_range"] = list(model.target_range_)
     return description
 
 
 def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
     kind = MODELS[words["model"]]
-    extra = {"target_bounds": tuple(words["target_bounds"])} if "target_bounds" in words else {}
-    model = kind(**words["parameters"], **extra)
+    model = kind(**words["parameters"])
     fields = words["row_map"]
     model.row_map_ = RowMap(
         float(fields["row_norm"]),
@@ -123,8 +126,8 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
     model.intercept_ = numbers["intercept"] if numbers["intercept"].ndim else float(numbers["intercept"])
     if "classes" in numbers:
         model.classes_ = numbers["classes"]
-    if "target_bounds" in words:
-        model.target_range_ = tuple(words["target_bounds"])
+    if "target_range" in words:
+        model.target_range_ = tuple(words["target_range"])
     model.n_iter_ = int(words["n_iter"])
     model.n_features_in_ = int(words["n_features"])
     if words["feature_names"]:
@@ -136,6 +139,19 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
     return model
 
 
+def _checksum(description: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+
+
+def _storable(value: Any) -> bool:
+    """Whether a parameter can be written as JSON; graphs as arrays, smoothers and ledgers are left out."""
+    try:
+        json.dumps(value, default=_plain_number)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _npz(arrays: dict[str, Any]) -> bytes:
     stream = io.BytesIO()
     np.savez(stream, allow_pickle=False, **arrays)
@@ -144,8 +160,8 @@ def _npz(arrays: dict[str, Any]) -> bytes:
 
 def _plain_number(value: Any) -> Any:
     """NumPy scalars, which users pass as parameters, as JSON knows them."""
-    if isinstance(value, np.generic):
-        return value.item()
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored")
 
 

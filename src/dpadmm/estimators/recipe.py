@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dpadmm.errors import InvalidParameter
@@ -115,7 +115,7 @@ def _solver(
     try:
         return kind.default(problem, setting, batch_size, **chosen)
     except TypeError:
-        known = [name for name in getattr(kind, "__dataclass_fields__", ()) if name != "smoother"]
+        known = [field.name for field in fields(kind) if field.name not in ("smoother", "gradient_clip")]  # type: ignore[arg-type]
         raise InvalidParameter(
             f"solver_options {sorted(choices.options or {})} for solver {kind.name!r}",
             f"options among {', '.join(known)}",

@@ -18,6 +18,7 @@ from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.statistics import JointMoments, SecondMoment
 from dpadmm.randomness import Streams
 
 Array = NDArray[np.float64]
@@ -96,17 +97,23 @@ class PrivateOracle:
             total = self._seen.difference_sum(x, anchor, gradient_clip, clip_norm, batch)
             return self.release(query, clip_norm, total)
 
-    def moments(self, balance: float) -> tuple[Array, Array]:
-        """Noisy means of label ⊗ row and of row rowᵀ, released as one vector."""
+    def moments(self) -> tuple[Array, Array]:
+        """Noisy means of label ⊗ row and of row rowᵀ, released as one vector; the plan says how they are weighed."""
         with self._admitted("moments") as query:
-            correlation, second = self._rows.moment_sums(balance)
+            statistic = query.statistic
+            outputs = 1 if len(self._rows.point_shape) == 1 else self._rows.point_shape[1]
+            if not isinstance(statistic, JointMoments) or statistic.outputs != outputs:
+                raise QueryRefused("the plan's moments are not those of this loss")
+            correlation, second = self._rows.moment_sums(statistic.balance)
             joint = self.release(query, query.clip_norm, np.concatenate([correlation.ravel(), second.ravel()]))
-        split = correlation.size
-        return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / math.sqrt(balance)
+        split, weight = correlation.size, math.sqrt(statistic.balance)
+        return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / weight
 
     def second_moment(self) -> Array:
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
         with self._admitted("second moment") as query:
+            if not isinstance(query.statistic, SecondMoment):
+                raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
     def change_coordinates(self, matrix: Array) -> None:
@@ -160,6 +167,10 @@ class PrivateOracle:
             raise QueryRefused(f"all {query.count} planned {kind!r} queries have been answered")
         if not (math.isfinite(query.noise_multiplier) and query.noise_multiplier > 0):
             raise QueryRefused("a query without noise is never answered")
+        if query.statistic is not None and query.clip_norm < query.statistic.reach(self._plan.budget.relation):
+            raise QueryRefused("the plan declares a statistic to move less than it can")
+        if (query.statistic is None) != bool(points):
+            raise QueryRefused(f"the plan's {kind!r} query is of another sort")
         for point in points:
             if np.shape(point) != self._seen.point_shape:
                 raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")

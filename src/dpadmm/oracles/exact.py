@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,9 +40,9 @@ class ExactOracle:
         batch = self._sampler.draw(n, self._stream)
         return self._rows.difference_sum(x, anchor, np.inf, np.inf, batch) / self._sampler.denominator(n)
 
-    def moments(self, balance: float) -> tuple[Array, Array]:
-        correlation, second = self._rows.moment_sums(balance)
-        return correlation / self._rows.n_rows, second / math.sqrt(balance) / self._rows.n_rows
+    def moments(self) -> tuple[Array, Array]:
+        correlation, second = self._rows.moment_sums(1.0)
+        return correlation / self._rows.n_rows, second / self._rows.n_rows
 
     def second_moment(self) -> Array:
         return self._seen.second_moment_sum() / self._rows.n_rows

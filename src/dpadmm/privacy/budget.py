@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -58,17 +59,15 @@ class Budget:
         """Refuse δ ≥ 1/n: publishing one whole row at random would satisfy such a promise."""
         if self.delta * n_rows >= 1:
             raise InvalidParameter(
-                f"delta={self.delta:g} for a table of about {n_rows} rows",
+                f"delta={self.delta:g}, at least one over the number of rows",
                 "delta < 1/n",
                 "choose delta well below one over the number of rows, for instance 1/n**2",
             )
 
 
 def _positive(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
     if not (math.isfinite(number) and number > 0):
-        raise InvalidParameter(f"{name}={value!r}", f"a finite {name} > 0", f"choose {name}, for instance 1.0 or 1e-5")
+        usual = {"epsilon": "between 0.1 and 3", "delta": "below one over the number of rows"}[name]
+        raise InvalidParameter(f"{name}={value!r}", f"a finite number {name} > 0", f"choose {name}, usually {usual}")
     return number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, SchemeMismatch
 from dpadmm.privacy import plan_cache
@@ -64,6 +65,7 @@ def calibrate(
     '0.00048'
     """
     budget.require_meaningful(n_rows)
+    requests = [_with_reach(request, budget.relation) for request in requests]
     _require_usable(requests, sampler, n_rows)
     name = default_accountant(_event(requests, sampler, 1.0)) if accountant is None else accountant
     judge = make_accountant(name)
@@ -94,6 +96,11 @@ def verify_plan(plan: Plan) -> float:
             "discard the plan and calibrate again"
         )
     return epsilon
+
+
+def _with_reach(request: Request, relation: Relation) -> Request:
+    """A statistic is charged for its reach under the relation of the budget, whatever the solver wrote."""
+    return request if request.statistic is None else replace(request, clip_norm=request.statistic.reach(relation))
 
 
 def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) -> None:
@@ -139,6 +146,7 @@ def _queries(requests: Sequence[Request], sampler: Sampler, n_rows: int, scale: 
             _sampler_of(r, sampler).denominator(n_rows),
             scale * r.relative_noise,
             r.scalable,
+            r.statistic,
         )
         for r in requests
     )

@@ -10,6 +10,7 @@ from typing import Any
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.sampling import Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.privacy.statistics import Statistic, statistic_from_dict, statistic_to_dict
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Request:
     count : int
         How often.
     clip_norm : float
-        Largest norm of one record's contribution.
+        Largest norm of one record's contribution; for a `statistic` calibration replaces it by its reach.
     full_data : bool
         True if the request reads every row whatever the sampler of the fit.
     relative_noise : float
@@ -31,6 +32,8 @@ class Request:
     scalable : bool
         True if the solver may pass a smaller public clip at each query; the noise shrinks with it, so that the
         noise multiplier, and hence the event, stays the same.
+    statistic : Statistic or None
+        What is summed, if not clipped gradients.
     """
 
     kind: str
@@ -39,6 +42,7 @@ class Request:
     full_data: bool = False
     relative_noise: float = 1.0
     scalable: bool = False
+    statistic: Statistic | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Query:
     denominator: float
     noise_multiplier: float
     scalable: bool = False
+    statistic: Statistic | None = None
 
     @property
     def noise_std(self) -> float:
@@ -107,6 +112,7 @@ class Plan:
                     "noise_multiplier": q.noise_multiplier,
                     "noise_std": q.noise_std,
                     "scalable": q.scalable,
+                    "statistic": statistic_to_dict(q.statistic),
                 }
                 for q in self.queries
             ],
@@ -123,6 +129,7 @@ class Plan:
                 float(q["denominator"]),
                 float(q["noise_multiplier"]),
                 bool(q["scalable"]),
+                statistic_from_dict(q["statistic"]),
             )
             for q in fields["queries"]
         )

@@ -90,7 +90,7 @@ class PrivacyStatement:
             f"{self.unit}; a person with several rows is protected less, and every further fit on these rows costs "
             f"again. The solver {self.solver} touched the data only through: {'; '.join(self.mechanisms)}. "
             f"The {self.accountant} accountant certifies "
-            f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries ({self.proof_status}). "
+            f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries; {self.proof_status}. "
             f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} (dpadmm {self.library_version})"
         )
 

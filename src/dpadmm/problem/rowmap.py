@@ -52,6 +52,8 @@ class RowMap:
             f"bounds=(lower, upper) with lower < upper, within ±{LARGEST_BOUND:g}, for each of {n_features} features",
             "declare the range each feature can take, from public knowledge",
         )
+        if isinstance(bounds, list) and any(isinstance(pair, tuple) for pair in bounds):
+            raise ask  # a list of pairs, one a feature, would be misread where there are two features
         try:
             low, high = bounds
             lower = np.broadcast_to(np.asarray(low, dtype=float), (n_features,))

@@ -26,7 +26,7 @@ class Oracle(Protocol):
 
     def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array: ...
 
-    def moments(self, balance: float) -> tuple[Array, Array]:
+    def moments(self) -> tuple[Array, Array]:
         """Noisy means of label ⊗ row and of row rowᵀ, for rows divided by their declared norm."""
         ...
 

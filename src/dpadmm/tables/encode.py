@@ -90,7 +90,7 @@ def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_ro
         raise InvalidData(
             "a table with a missing, unreadable or undeclared value",
             "values that fit the schema in every row",
-            "clean the table, widen the schema, or choose invalid_rows='zero' so that such rows count for nothing",
+            "clean the table, widen the schema, or choose another treatment of invalid rows",
         )
     X[~valid] = np.nan
     return EncodedTable(X, y, schema.feature_names, valid)

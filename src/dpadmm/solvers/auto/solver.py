@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.sensitivity import joint_moments_reach, second_moment_reach
+from dpadmm.privacy.statistics import JointMoments, SecondMoment, Statistic
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -55,20 +55,19 @@ class Auto:
     ----------
     rules : Rules
         The schedule, chosen by `default` from public numbers.
-    record_distance : float
-        2 under replace-one, 1 under add-remove.
     smoother : Smoother
         Only the identity: smoothing belongs to solvers that step along gradients.
     """
 
     rules: Rules
-    record_distance: float = 2.0
     smoother: Smoother = field(default_factory=Identity)
 
     name: ClassVar[str] = "auto"
     samples: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rules, Rules):
+            raise InvalidParameter("rules of another type", "dpadmm.solvers.auto.rules.Rules", "leave them out")
         if not isinstance(self.smoother, Identity):
             raise UnsupportedProblem(
                 "smoothing with solver 'auto'", "smoothing=None", "use 'full-admm' or 'dp-sadmm' with smoothing"
@@ -99,26 +98,22 @@ class Auto:
             if steps < 2:
                 raise InvalidParameter(f"steps={steps} with solver 'auto'", "steps >= 2", "give it two steps or more")
             rules = replace(rules, refine_rounds=0, final_rounds=steps - 1, **_single_phase_shares())
-        return cls(**{"rules": rules, "record_distance": setting.record_distance, **chosen})
+        return cls(**{"rules": rules, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
-        rules, outputs = self.rules, problem.loss.outputs
-        asked = (
-            ("moments", 1, joint_moments_reach(rules.balance, outputs, self.record_distance), rules.moment_share),
-            ("refining gradient", rules.refine_rounds, rules.cap, rules.refine_share),
-            (
-                "second moment",
-                min(1, rules.refine_rounds),
-                second_moment_reach(self.record_distance),
-                rules.spectrum_share,
-            ),
-            ("gradient", rules.final_rounds, rules.cap, rules.final_share),
+        rules, moments = self.rules, JointMoments(self.rules.balance, problem.loss.outputs)
+        refining = min(1, rules.refine_rounds)
+        asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
+            ("moments", 1, rules.moment_share, moments),
+            ("refining gradient", rules.refine_rounds, rules.refine_share, None),
+            ("second moment", refining, rules.spectrum_share, SecondMoment()),
+            ("gradient", rules.final_rounds, rules.final_share, None),
         )
         return tuple(
-            Request(kind, count, reach, full_data=True, relative_noise=math.sqrt(count / share))
-            for kind, count, reach, share in asked
-            if count
+            Request(kind, times, rules.cap, True, math.sqrt(times / share), statistic=statistic)
+            for kind, times, share, statistic in asked
+            if times
         )
 
     def init(self, problem: Problem) -> AutoState:
@@ -142,7 +137,7 @@ class Auto:
         return Solution(problem.constraint.recover(point.x, point.y), point.x, point.y, self.steps)
 
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
-        correlation, second = oracle.moments(self.rules.balance)
+        correlation, second = oracle.moments()
         noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
         second = symmetrised(second)
         trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), 0.05), 1.0)

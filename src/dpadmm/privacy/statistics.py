@@ -1,0 +1,90 @@
+"""Sums that are not clipped gradients, each with how far one record can move it (docs/proofs/auto.md).
+
+A *reach* is the sensitivity divided by `Relation.record_distance`: a query of reach C released with noise z·C costs as
+much as a clipped sum with clip C and multiplier z. Calibration takes the reach from here, under the relation of the
+budget, and the oracle takes what it sums from here too, so that a solver cannot declare one thing and be given another.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.budget import Relation
+from dpadmm.registry import Registry
+
+STATISTICS: Registry[type[Statistic]] = Registry("statistic")
+
+
+class Statistic(Protocol):
+    """Fields are public and fix what is summed."""
+
+    name: ClassVar[str]
+
+    def reach(self, relation: Relation) -> float:
+        """Sensitivity of the sum divided by the distance of the relation."""
+        ...
+
+
+@STATISTICS.register("joint-moments")
+@dataclass(frozen=True)
+class JointMoments:
+    """Σ (s ⊗ a, √balance · a aᵀ), ‖a‖ ≤ 1, with s = ±1 (outputs 1) or s = e_y − 1/K (outputs K).
+
+    Formal guarantees
+    -----------------
+    Replace-one: the squared distance is at most J, with J = 4 for two classes: the second moment is free, because the
+    pair that moves the correlation most (same row, other label) leaves it where it is. Add-remove: the largest squared
+    norm of one contribution. A balance for which this is not proved is refused.
+    """
+
+    balance: float
+    outputs: int
+    name: ClassVar[str] = "joint-moments"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.balance <= self._size / 2:
+            raise InvalidParameter(
+                f"balance={self.balance}", f"0 < balance <= {self._size / 2:g}", "choose a smaller balance"
+            )
+
+    @property
+    def _size(self) -> float:
+        """‖s‖²."""
+        return 1.0 if self.outputs == 1 else 1.0 - 1.0 / self.outputs
+
+    def reach(self, relation: Relation) -> float:
+        size, balance, outputs = self._size, self.balance, self.outputs
+        if relation is Relation.ADD_REMOVE:
+            return math.sqrt(size + balance)
+        if outputs == 1:
+            return 1.0
+        other_label = 2 * size + 2 / outputs
+        if 2 * outputs * balance > 1:
+            other_label = 2 * size + 2 * balance + 1 / (2 * outputs**2 * balance)
+        return math.sqrt(max(4 * size, other_label)) / 2
+
+
+@STATISTICS.register("second-moment")
+@dataclass(frozen=True)
+class SecondMoment:
+    """Σ a aᵀ, ‖a‖ ≤ 1: moved by √2 when a row is replaced, by 1 when one is added."""
+
+    name: ClassVar[str] = "second-moment"
+
+    def reach(self, relation: Relation) -> float:
+        return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
+
+
+def statistic_to_dict(statistic: Statistic | None) -> dict[str, Any] | None:
+    return None if statistic is None else {"name": statistic.name, **asdict(statistic)}  # type: ignore[call-overload]
+
+
+def statistic_from_dict(fields: dict[str, Any] | None) -> Statistic | None:
+    if fields is None:
+        return None
+    rest = {key: value for key, value in fields.items() if key != "name"}
+    made: Statistic = STATISTICS[fields["name"]](**rest)
+    return made
