@@ -33,7 +33,7 @@ def label(number: int, classes: int) -> float:
 def joint(row: np.ndarray, number: int, classes: int, balance: float, dtype=np.float64, make=np.asarray) -> np.ndarray:
     target = np.array([label(number, classes)])
     rows = LocalRows(make(row[None].astype(dtype)), target if classes == 2 else target.astype(int), loss_of(classes))
-    correlation, second = rows.moment_sums(balance)
+    correlation, second = rows.moment_sums(JointMoments(balance, 1 if classes == 2 else classes, 0.5))
     return np.concatenate([correlation.ravel(), second.ravel()])
 
 
@@ -144,7 +144,7 @@ def asked(plan, X, target, oracle=PrivateOracle, seed=0):
     """Standardised answers to the moment query: noise of standard deviation one around the exact sums."""
     rows = LocalRows(X, target, Logistic())
     correlation, second = oracle(rows, plan, make_streams(seed)).moments()
-    exact_c, exact_s = rows.moment_sums(0.5)
+    exact_c, exact_s = rows.moment_sums(plan.query("moments").statistic)
     query = plan.query("moments")
     scale = query.noise_multiplier * query.clip_norm
     return np.concatenate([

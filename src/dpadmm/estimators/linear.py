@@ -34,8 +34,7 @@ PARAMETERS = """
     graph, groups
         Edges (or a matrix) for "graph"; feature groups for "group". Public.
     solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
-        The algorithm. "auto" needs no tuning; where its model does not reach (other losses than logistic and softmax,
-        more than 3000 features, smoothing) it is "full-admm".
+        The algorithm. "auto" needs no tuning; beyond 3000 features, and with smoothing, it is "full-admm".
     smoothing : None, float or smoother
         ν of a ring Laplacian, or a smoother object. Never changes the privacy.
     fit_intercept : bool

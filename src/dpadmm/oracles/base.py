@@ -40,7 +40,7 @@ class Rows(Protocol):
         self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
     ) -> Array: ...
 
-    def moment_sums(self, balance: float) -> tuple[Array, Array]:
+    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
         """Σ s ⊗ a and √balance · Σ a aᵀ with ‖a‖ ≤ 1."""
         ...
 
@@ -104,7 +104,7 @@ class PrivateOracle:
             outputs = 1 if len(self._rows.point_shape) == 1 else self._rows.point_shape[1]
             if not isinstance(statistic, JointMoments) or statistic.outputs != outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
-            correlation, second = self._rows.moment_sums(statistic.balance)
+            correlation, second = self._rows.moment_sums(statistic)
             joint = self.release(query, query.clip_norm, np.concatenate([correlation.ravel(), second.ravel()]))
         split, weight = correlation.size, math.sqrt(statistic.balance)
         return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / weight

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.oracles.base import Rows
 from dpadmm.privacy.sampling import Everything, Sampler
+from dpadmm.privacy.statistics import JointMoments
 from dpadmm.randomness import make_streams
 
 Array = NDArray[np.float64]
+
+TWO_CLASS_MOMENTS = JointMoments(balance=0.5, outputs=1, slope_unit=0.5)
 
 
 class ExactOracle:
@@ -23,9 +28,18 @@ class ExactOracle:
         Draws the batches of "gradient" and "difference" queries; "snapshot" queries always read every row.
     random_state : int or None
         Seed of the batches.
+    moments : JointMoments
+        What `moments` answers.
     """
 
-    def __init__(self, rows: Rows, sampler: Sampler | None = None, random_state: int | None = None) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        sampler: Sampler | None = None,
+        random_state: int | None = None,
+        moments: JointMoments = TWO_CLASS_MOMENTS,
+    ) -> None:
+        self._moments = moments
         self._rows = self._seen = rows
         self._sampler = Everything() if sampler is None else sampler
         self._stream = make_streams(random_state).sampling
@@ -41,8 +55,8 @@ class ExactOracle:
         return self._rows.difference_sum(x, anchor, np.inf, np.inf, batch) / self._sampler.denominator(n)
 
     def moments(self) -> tuple[Array, Array]:
-        correlation, second = self._rows.moment_sums(1.0)
-        return correlation / self._rows.n_rows, second / self._rows.n_rows
+        correlation, second = self._rows.moment_sums(self._moments)
+        return correlation / self._rows.n_rows, second / math.sqrt(self._moments.balance) / self._rows.n_rows
 
     def second_moment(self) -> Array:
         return self._seen.second_moment_sum() / self._rows.n_rows

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import row_norms
 
@@ -78,9 +79,12 @@ class LocalRows:
         there = clip_slopes(self._slopes(X, target, anchor), norms, gradient_clip)
         return self._weigh(X, clip_slopes(here - there, norms, clip_norm), batch)
 
-    def moment_sums(self, balance: float) -> tuple[Array, Array]:
-        correlation = self._sum(self._unit_blocks(self._row_norm, lambda a, block: a.T @ self._scores(block)))
-        return correlation, math.sqrt(balance) * self._gram(self._row_norm)
+    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
+        def correlate(rows: Array, block: slice) -> Array:
+            return np.asarray(rows.T @ self._scores(block, statistic.slope_unit))
+
+        correlation = self._sum(self._unit_blocks(self._row_norm, correlate))
+        return correlation, math.sqrt(statistic.balance) * self._gram(self._row_norm)
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
@@ -105,10 +109,13 @@ class LocalRows:
     def _sum(self, parts: Iterator[Array]) -> Array:
         return np.asarray(functools.reduce(np.add, parts))
 
-    def _scores(self, block: slice) -> Array:
-        """±1 for two classes, e_y − 1/K for K."""
+    def _scores(self, block: slice, slope_unit: float) -> Array:
+        """Descent slopes at zero: within ±1 for one output, e_y − 1/K for K."""
         target, outputs = self._target[block], self._loss.outputs
-        return target if outputs == 1 else np.eye(outputs)[target] - 1.0 / outputs
+        if outputs > 1:
+            return np.asarray(np.eye(outputs)[target] - 1.0 / outputs)
+        slopes = -self._loss.slope(np.zeros(len(target)), target) / slope_unit
+        return np.clip(np.where(np.isfinite(slopes), slopes, 0.0), -1.0, 1.0)
 
     def _take(self, batch: Batch) -> tuple[Any, NDArray[Any], Array]:
         if batch.rows is None:

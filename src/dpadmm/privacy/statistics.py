@@ -31,17 +31,20 @@ class Statistic(Protocol):
 @STATISTICS.register("joint-moments")
 @dataclass(frozen=True)
 class JointMoments:
-    """Σ (s ⊗ a, √balance · a aᵀ), ‖a‖ ≤ 1, with s = ±1 (outputs 1) or s = e_y − 1/K (outputs K).
+    """Σ (s ⊗ a, √balance · a aᵀ), ‖a‖ ≤ 1, with |s| ≤ 1 (outputs 1) or s = e_y − 1/K (outputs K).
+
+    For one output s is the descent slope at zero divided by `slope_unit` and cut to ±1.
 
     Formal guarantees
     -----------------
-    Replace-one: the squared distance is at most J, with J = 4 for two classes: the second moment is free, because the
+    Replace-one: the squared distance is at most J, with J = 4 for one output: the second moment is free, because the
     pair that moves the correlation most (same row, other label) leaves it where it is. Add-remove: the largest squared
     norm of one contribution. A balance for which this is not proved is refused.
     """
 
     balance: float
     outputs: int
+    slope_unit: float = 1.0
     name: ClassVar[str] = "joint-moments"
 
     def __post_init__(self) -> None:

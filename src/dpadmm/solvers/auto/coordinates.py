@@ -24,30 +24,30 @@ class Coordinates:
     basis : (d, d)
         Eigenvectors V of the second-moment model.
     energy : (d,)
-        u, the model's second moment of t = Pᵀ row, summing to one for rows of norm `row_norm`.
+        u, the model's second moment of t = Pᵀ row, summing to one.
     scale : (d,)
         q, so that P = V diag(√q) in the units of the raw rows.
     prior : (d,)
         Shape of the prior variance of z: a coefficient vector without preferred direction, seen in these coordinates.
-    row_norm : float
-        Declared norm of the rows.
+    length : float
+        Root mean square norm of the rows.
     """
 
     basis: Array
     energy: Array
     scale: Array
     prior: Array
-    row_norm: float
+    length: float
 
     @classmethod
-    def whiten(cls, second_moment: Array, row_norm: float) -> Self:
-        """Coordinates for rows whose second moment, divided by `row_norm`², is `second_moment` (trace one)."""
+    def whiten(cls, second_moment: Array, length: float) -> Self:
+        """Coordinates for rows whose second moment, divided by `length`², is `second_moment` (trace one)."""
         values, basis = np.linalg.eigh(second_moment)
         values = np.maximum(values, SMALLEST_EIGENVALUE)
         energy = values**FLATTENING
         energy = energy / energy.sum()
         roots = np.sqrt(values)
-        return cls(basis, energy, energy / values / row_norm**2, roots / roots.sum() / energy, row_norm)
+        return cls(basis, energy, energy / values / length**2, roots / roots.sum() / energy, length)
 
     @property
     def matrix(self) -> Array:

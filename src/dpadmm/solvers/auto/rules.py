@@ -1,13 +1,17 @@
 """Every constant of the tuning-free solver, from public numbers alone: rows, features, classes and budget.
 
 `nu` is the noise-to-signal index: features per unit of nμ. All rules are functions of it. The constants were chosen on
-adult, a9a, mushrooms, ipums_br, w8a and covtype (docs/accuracy.md).
+adult, a9a, mushrooms, ipums_br, w8a and covtype (docs/accuracy.md), those of regression on simulated tables
+(`experiments/regression.py`): a capped squared loss estimates medians, so its cap opens faster as noise allows.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
+from dpadmm.problem.losses.base import Loss
 
 SUFFICIENT_STATISTICS_UP_TO = 3000
 """Largest number of features for which a d × d second moment is asked."""
@@ -29,6 +33,8 @@ class Rules:
         kM, the weight of the second moment in the joint query.
     curvature : float
         Curvature of the model loss in the margin.
+    slope_unit : float
+        Largest descent slope at zero.
     """
 
     cap: float
@@ -40,17 +46,51 @@ class Rules:
     final_share: float
     balance: float
     curvature: float
+    slope_unit: float
 
 
-def choose_rules(signal: float, n_features: int, n_classes: int) -> Rules:
+@dataclass(frozen=True)
+class LossModel:
+    """How a quadratic model follows a loss of one margin.
+
+    Attributes
+    ----------
+    slope_unit : float
+        Largest slope at zero, over the targets.
+    curvature : float
+        Curvature at zero, or that of the chord to the usual optimum where the loss is flat or kinked there.
+    exact : bool
+        Whether the loss is quadratic, so that the moments are all there is to know.
+    """
+
+    slope_unit: float
+    curvature: float
+    exact: bool = False
+
+
+def loss_model(loss: Loss) -> LossModel | None:
+    """The model of a loss, or None where there is none."""
+    if isinstance(loss, Logistic):
+        return LossModel(0.5, 0.25)
+    if isinstance(loss, Softmax):
+        return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes)
+    if isinstance(loss, HuberisedHinge):
+        return LossModel(1.0, 0.5)
+    if isinstance(loss, Squared) and loss.n_tasks == 1:
+        return LossModel(1.0, 1.0, exact=True)
+    if isinstance(loss, Huber) and loss.n_tasks == 1:
+        return LossModel(min(1.0, loss.threshold), 0.8)
+    return None
+
+
+def choose_rules(signal: float, n_features: int, n_classes: int, model: LossModel) -> Rules:
     """Rules for `signal` = nμ (replace-one; twice that under add-remove, where a record moves a sum half as far)."""
     nu = n_features / signal * math.sqrt(n_classes / 2)
     rounds = int(min(max(round(9 * nu**-0.25), 8), 32))
     refine = 9 * math.sqrt(n_features) * nu < 1
     first = max(2, rounds // 4) if refine else 0
-    at_zero = (1 - 1 / n_classes) / n_classes
     return Rules(
-        cap=min(max(0.3 * nu**-0.2, 0.4), 1.0),
+        cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.3 * nu**-0.2, 0.4), 1.0),
         refine_rounds=first,
         final_rounds=rounds - first,
         moment_share=0.20 if refine else 0.25,
@@ -58,5 +98,6 @@ def choose_rules(signal: float, n_features: int, n_classes: int) -> Rules:
         spectrum_share=0.04 if refine else 0.0,
         final_share=0.59 if refine else 0.75,
         balance=0.5 if n_classes == 2 else 0.25,
-        curvature=min(max(0.4 + nu, 0.6), 1.0) * at_zero,
+        curvature=model.curvature if model.exact else min(max(0.4 + nu, 0.6), 1.0) * model.curvature,
+        slope_unit=model.slope_unit,
     )

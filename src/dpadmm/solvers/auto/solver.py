@@ -28,13 +28,12 @@ from dpadmm.solvers.auto.cleaning import clean_second_moment, clean_whitened_mom
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
-from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules
+from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
 Array = NDArray[np.float64]
 
 PRIOR_SCALE = 3.0
-LOSSES = ("logistic", "softmax")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +80,19 @@ class Auto:
     @classmethod
     def fits(cls, problem: Problem) -> bool:
         """Whether the loss has a model and a d × d second moment is worth asking for."""
-        return problem.loss.name in LOSSES and problem.shape[0] <= SUFFICIENT_STATISTICS_UP_TO
+        return loss_model(problem.loss) is not None and problem.shape[0] <= SUFFICIENT_STATISTICS_UP_TO
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
-        if not cls.fits(problem):
+        model = loss_model(problem.loss)
+        if model is None or not cls.fits(problem):
             raise UnsupportedProblem(
-                f"solver 'auto' with loss {problem.loss.name!r} and {problem.shape[0]} features",
-                f"one of {', '.join(LOSSES)} and at most {SUFFICIENT_STATISTICS_UP_TO} features",
+                f"solver 'auto' with loss {problem.loss.name!r} and {problem.shape} coefficients",
+                f"one output or softmax, and at most {SUFFICIENT_STATISTICS_UP_TO} features",
                 "use 'full-admm'",
             )
         signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
-        rules = choose_rules(signal, problem.shape[0], max(2, problem.loss.outputs))
+        rules = choose_rules(signal, problem.shape[0], max(2, problem.loss.outputs), model)
         steps = chosen.pop("steps", None)
         if steps is not None:
             if steps < 2:
@@ -102,7 +102,7 @@ class Auto:
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
-        rules, moments = self.rules, JointMoments(self.rules.balance, problem.loss.outputs)
+        rules, moments = self.rules, JointMoments(self.rules.balance, problem.loss.outputs, self.rules.slope_unit)
         refining = min(1, rules.refine_rounds)
         asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
             ("moments", 1, rules.moment_share, moments),
@@ -140,21 +140,28 @@ class Auto:
         correlation, second = oracle.moments()
         noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
         second = symmetrised(second)
-        trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), 0.05), 1.0)
-        coordinates = Coordinates.whiten(clean_second_moment(second, noise, trace), problem.row_norm)
+        doubt = 2 * math.sqrt(len(second)) * noise
+        trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), doubt), 1.0)
+        length = problem.row_norm * math.sqrt(trace)
+        coordinates = Coordinates.whiten(clean_second_moment(second, noise, trace), length)
         state = replace(state, correlation=_centred(correlation))
-        state = self._enter(state, coordinates, oracle, ())
+        state = self._enter(state, problem, coordinates, oracle, ())
         return self._solve(state, problem, state.older[0])
 
     def _enter(
-        self, state: AutoState, coordinates: Coordinates, oracle: Oracle, carried: tuple[Evidence, ...]
+        self,
+        state: AutoState,
+        problem: Problem,
+        coordinates: Coordinates,
+        oracle: Oracle,
+        carried: tuple[Evidence, ...],
     ) -> AutoState:
         """Move to new coordinates with the evidence of the moments, and what else is carried over."""
         oracle.change_coordinates(coordinates.matrix)
-        half = 0.5 if state.correlation.ndim == 1 else 1.0
+        unit = self.rules.slope_unit
         # Correlation is released for rows divided by row_norm.
-        mean = coordinates.pull_back(half * state.correlation * coordinates.row_norm)
-        spread = half**2 * oracle.noise_std("moments") ** 2 * _centring(state.correlation) * coordinates.row_norm**2
+        mean = coordinates.pull_back(unit * state.correlation * problem.row_norm)
+        spread = unit**2 * oracle.noise_std("moments") ** 2 * _centring(state.correlation) * problem.row_norm**2
         evidence = Evidence(mean, _column(spread * coordinates.scale, mean))
         z = coordinates.from_model(state.point.x)
         return replace(state, coordinates=coordinates, older=(evidence, *carried), track=Track(), z=z)
@@ -184,7 +191,7 @@ class Auto:
         noisy = symmetrised(oracle.second_moment())
         whitened = clean_whitened_moment(noisy, oracle.noise_std("second moment"))
         old = state.coordinates
-        new = Coordinates.whiten(old.model_of(whitened), problem.row_norm)
+        new = Coordinates.whiten(old.model_of(whitened), old.length)
         evidence = state.track.evidence(oracle.noise_std("refining gradient") ** 2 * _centring(state.z))
         turn = new.matrix.T @ (old.basis / np.sqrt(old.scale))
         carried = turn @ evidence.mean
@@ -195,7 +202,7 @@ class Auto:
             else state.point.x
         )
         state = replace(state, point=admm.Iterate(x, state.point.y, state.point.dual))
-        return self._enter(state, new, oracle, (Evidence(carried, spread),))
+        return self._enter(state, problem, new, oracle, (Evidence(carried, spread),))
 
 
 def _released(problem: Problem, point: admm.Iterate) -> Array:
