@@ -13,7 +13,7 @@ from experiments.common import mean_and_error, print_table, train_test
 
 EPSILONS = (0.1, 0.5, 1.0)
 GOALS = {"dp-sadmm": (0.80, 0.825, 0.83), "full-admm": (0.805, 0.828, 0.832)}
-OTHERS = ("ssadmm", "mpadmm", "dp-vradmm", "dp-sgd", "dp-gd")
+OTHERS = ("auto", "ssadmm", "mpadmm", "dp-vradmm", "dp-sgd", "dp-gd")
 
 
 def accuracy(solver: str, epsilon: float, seeds: int) -> list[float]:
