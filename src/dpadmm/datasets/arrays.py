@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpadmm.datasets.dataset import Dataset, Features
 from dpadmm.errors import FileProblem
+from dpadmm.files import replacing
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
@@ -82,14 +82,9 @@ def _complete(arrays: Arrays) -> bool:
 
 
 def write_npz(arrays: Mapping[str, NDArray[Any]], target: Path) -> None:
-    """Write `target` whole or not at all: a temporary neighbour is renamed at the end, or removed."""
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with partial.open("wb") as stream:
-            np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+    """Write `target` whole or not at all."""
+    with replacing(target) as stream:
+        np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]
 
 
 def to_dataset(name: str, arrays: Arrays, *, description: str, licence: str, verified: bool) -> Dataset:

@@ -13,6 +13,7 @@ from dpadmm.datasets.dataset import Dataset
 from dpadmm.datasets.download import failed, fetch_any
 from dpadmm.datasets.simulated import make_demo
 from dpadmm.errors import DownloadFailed, FileProblem, InvalidData
+from dpadmm.files import cache_directory
 
 
 def load(name: str, *, download: bool = True, progress: bool = True) -> Dataset:
@@ -68,11 +69,7 @@ def load(name: str, *, download: bool = True, progress: bool = True) -> Dataset:
 
 def cache_folder() -> Path:
     """Where fetched data sets are kept."""
-    own = os.environ.get("DPADMM_CACHE")
-    if own:
-        return Path(own).expanduser() / "datasets"
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "dpadmm" / "datasets"
+    return cache_directory("datasets")
 
 
 def _own_file(entry: Entry) -> Path | None:

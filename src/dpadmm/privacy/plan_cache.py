@@ -11,15 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
 from dpadmm._version import __version__
+from dpadmm.files import cache_directory, replacing
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Sampler, sampler_to_dict
@@ -29,16 +27,8 @@ REVISION = 2
 
 
 def directory() -> Path:
-    """`$DPADMM_CACHE`, or the platform's user cache directory."""
-    if chosen := os.environ.get("DPADMM_CACHE"):
-        return Path(chosen) / "plans"
-    if sys.platform == "win32":
-        root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        root = Path.home() / "Library" / "Caches"
-    else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "dpadmm" / "plans"
+    """Where plans are remembered."""
+    return cache_directory("plans")
 
 
 def key(budget: Budget, requests: Sequence[Request], sampler: Sampler, n_rows: int, accountant: str) -> str:
@@ -78,14 +68,8 @@ def write(name: str, scale: float, achieved: float) -> None:
     with suppress(OSError, RuntimeError):
         folder = directory()
         folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(entry, file)
-            os.replace(temporary, folder / f"{name}.json")
-        except OSError:
-            with suppress(OSError):
-                os.unlink(temporary)
+        with replacing(folder / f"{name}.json") as stream:
+            stream.write(json.dumps(entry).encode())
 
 
 def _checksum(name: str, scale: float, achieved: float) -> str:
