@@ -25,7 +25,7 @@ def mean_accuracy(name: str, epsilon: float, clip: float, factor: float, seeds: 
     Setting.travel = lambda self, problem: original(self, problem) * factor / 16.0  # type: ignore[method-assign]
     try:
         scores = [
-            DPLogisticRegression(epsilon, 1e-5, clip_norm=clip, classes=[-1, 1], random_state=seed)
+            DPLogisticRegression(epsilon, 1e-5, solver="full-admm", clip_norm=clip, classes=[-1, 1], random_state=seed)
             .fit(X, y)
             .score(X_test, y_test)
             for seed in range(seeds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +11,18 @@ import pytest
 from scipy import sparse
 
 from dpadmm import DPLogisticRegression
-from dpadmm.errors import InvalidParameter, QueryRefused
+from dpadmm.errors import InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
-from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.calibration import calibrate, verify_plan
+from dpadmm.privacy.plan import Request
+from dpadmm.privacy.sampling import Everything, Poisson
 from dpadmm.privacy.statistics import JointMoments, SecondMoment
-from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.randomness import make_streams
+from dpadmm.solvers.auto.rules import LossModel, choose_rules
 
 CLASSES = (2, 3, 10)
 
@@ -216,3 +221,111 @@ def test_a_plan_that_understates_a_statistic_is_refused(fitted):
         PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), plan, make_streams(0)).gradient(
             np.zeros(5), "moments"
         )
+
+
+def test_a_statistic_is_never_priced_as_a_sample():
+    """It reads every row, so amplification by sampling would be a false claim."""
+    budget = Budget(1.0, 1e-5, Relation.ADD_REMOVE)
+    asks = [Request("moments", 1, 1.0, statistic=JointMoments(0.5, 1, 0.5))]
+    plan = calibrate(budget, asks, Poisson(0.01), 1000)
+    assert plan.event.full_batch
+    sampled = replace(plan, queries=tuple(replace(query, sampler=Poisson(0.01)) for query in plan.queries))
+    oracle = PrivateOracle(LocalRows(np.ones((1000, 3)), np.ones(1000), Logistic()), sampled, make_streams(0))
+    with pytest.raises(QueryRefused, match="every row"):
+        oracle.moments()
+    with pytest.raises(PromiseBroken, match="every row"):
+        verify_plan(sampled)
+
+
+def test_a_cheaper_relative_of_a_statistic_is_refused(fitted):
+    class Cheap(JointMoments):
+        def reach(self, relation):
+            return 1e-3
+
+    plan = fitted.plan_
+    query = plan.query("moments")
+    cheap = replace(query, clip_norm=1e-3, statistic=Cheap(0.5, 1, 0.5))
+    broken = replace(plan, queries=tuple(cheap if other is query else other for other in plan.queries))
+    oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), broken, make_streams(0))
+    with pytest.raises(QueryRefused):
+        oracle.moments()
+
+
+@pytest.mark.parametrize("clip", [math.nan, 1e-200])
+def test_requests_outside_the_arithmetic_are_refused(clip):
+    for request in (Request("gradient", 1, clip), Request("gradient", 1.5, 1.0)):
+        with pytest.raises(InvalidParameter):
+            calibrate(Budget(1.0, 1e-5), [request], Everything(), 1000)
+
+
+def test_second_moments_carry_the_planned_noise_in_any_coordinates(fitted):
+    rng = np.random.default_rng(4)
+    rows = LocalRows(rng.uniform(-0.1, 0.1, (4000, 80)), np.ones(4000), Logistic(), row_norm=10.0)
+    matrix = rng.standard_normal((80, 80))
+    query = fitted.plan_.query("second moment")
+    oracle = PrivateOracle(rows, fitted.plan_, make_streams(0))
+    oracle.change_coordinates(matrix)
+    exact = rows.transformed(matrix).second_moment_sum()
+    residual = (oracle.second_moment() * query.denominator - exact) / (query.noise_multiplier * query.clip_norm)
+    assert noise_is_right(residual.ravel())
+
+
+def test_second_moments_are_of_the_rows_as_they_are_seen():
+    row = np.array([[0.3, 0.4]])
+    rows = LocalRows(row, np.ones(1), Logistic(), row_norm=10.0)
+    np.testing.assert_allclose(rows.second_moment_sum(), row.T @ row, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", [5.0, 1e300, -1e300, np.nan, np.inf])
+@pytest.mark.parametrize("unit", [1.0, 1e-300])
+def test_scores_are_cut_whatever_the_target(target, unit):
+    statistic = JointMoments(0.5, 1, unit)
+    rows = LocalRows(np.array([[0.6, 0.8]]), np.array([target]), Squared())
+    with np.errstate(all="ignore"):
+        parts = np.concatenate([part.ravel() for part in rows.moment_sums(statistic)])
+    assert np.linalg.norm(parts) <= statistic.reach(Relation.ADD_REMOVE)
+
+
+def test_rows_that_overflow_in_new_coordinates_count_as_zero():
+    rows = LocalRows(np.full((2, 2), 1e20, dtype=np.float32), np.ones(2), Logistic(), row_norm=1e21)
+    with np.errstate(all="ignore"):
+        seen = rows.transformed(1e25 * np.eye(2))
+        assert np.all(np.isfinite(seen.second_moment_sum()))
+        everything = type("Everything", (), {"rows": None, "weights": None})
+        assert np.all(np.isfinite(seen.gradient_sum(np.zeros(2), 1.0, everything)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_a_forked_child_is_refused(fitted):
+    oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), fitted.plan_, make_streams(0))
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            oracle.moments()
+            os.write(write, b"answered")
+        except QueryRefused:
+            os.write(write, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 20) == b"refused"
+
+
+@pytest.mark.parametrize(
+    "change", [{"moment_share": 0.0}, {"cap": 1e300}, {"balance": "a"}, {"final_rounds": 1.5}, {"curvature": math.nan}]
+)
+def test_unusable_rules_are_refused_before_anything_is_asked(change):
+    rules = choose_rules(1000.0, 5, 2, LossModel(0.5, 0.25))
+    with pytest.raises(InvalidParameter):
+        replace(rules, **change)
+
+
+def test_a_nominal_row_count_does_not_mislead_the_model():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (5000, 5))
+    y = (X @ [3.0, -3.0, 0, 0, 0] > 0).astype(int)
+    model = DPLogisticRegression(1.0, 1e-8, relation="add-remove", n_rows=50_000, classes=[0, 1], random_state=0).fit(
+        X, y
+    )
+    assert model.score(X, y) > 0.98

@@ -62,6 +62,13 @@ def test_every_penalty_trains(penalty, solver, table):
     assert model.coef_.shape == (1, N_FEATURES)
 
 
+@pytest.mark.parametrize("choice", [{"clip_norm": 0.7}, {"smoothing": 1.0}])
+def test_auto_gives_way_where_a_choice_is_not_its_own(choice, table):
+    model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0, **choice).fit(*table)
+    assert model.privacy_.solver == "full-admm"
+    assert model.plan_.queries[0].clip_norm == choice.get("clip_norm", 0.5)
+
+
 def test_a_strong_l1_penalty_gives_exact_zeros(table):
     model = DPLogisticRegression(2.0, penalty="l1", alpha=0.03, classes=[0, 1], random_state=0).fit(*table)
     assert {2, 3} <= set(np.flatnonzero(model.coef_[0] == 0))
@@ -197,7 +204,7 @@ BAD = [
     ({"accountant": "rdp", "solver": "dp-sadmm"}, SchemeMismatch, "rdp"),
     ({"accountant": "gaussian", "solver": "dp-sadmm"}, SchemeMismatch, "pld"),
     ({"accountant": "magic"}, InvalidParameter, "pld"),
-    ({"clip_norm": 0.0}, InvalidParameter, "clip_norm=0.0.* > 1e-100"),
+    ({"solver": "full-admm", "clip_norm": 0.0}, InvalidParameter, "clip_norm=0.0.* > 1e-100"),
     ({"row_norm": -1.0}, InvalidParameter, "row_norm=-1.0.* > 0"),
     ({"classes": [0]}, InvalidParameter, "classes"),
     ({"classes": [0, 2]}, InvalidData, "declare all classes"),
@@ -217,6 +224,7 @@ BAD = [
     ({"solver": "dp-sadmm", "solver_options": {"steps": 0}}, InvalidParameter, "steps"),
     ({"solver": "dp-gd", "penalty": "l1", "smoothing": 1.0}, UnsupportedProblem, "ADMM solver"),
     ({"penalty": "group", "groups": [[0.9, 1]]}, InvalidParameter, "groups"),
+    ({"solver_options": {"steps": 2.5}}, InvalidParameter, "steps"),
     ({"solver_options": {"smoother": None}}, InvalidParameter, "smoothing"),
     (
         {"penalty": "l2", "alpha": 0, "solver": "dp-sadmm", "solver_options": {"convexity": "strong"}},

@@ -125,7 +125,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         make_sampler(request.sampler, 1, 1)
     problem = _problem(request, model, schema)
     known = request.rows is not None
-    samples = solver_class(request.solver, problem, request.smoothing).samples
+    samples = solver_class(request.solver, problem, request.smoothing, request.clip_norm).samples
     choices = Choices(
         solver=request.solver,
         sampler="full" if samples and not known else request.sampler,

@@ -71,12 +71,13 @@ def plan(
 
 
 def make_plan(request: PlanRequest) -> Recipe:
-    """The certified plan for rows of norm 1 with an intercept, clipped at 1."""
-    from dpadmm.estimators.recipe import Choices, make_recipe
+    """The certified plan for rows of norm 1 with an intercept, clipped at 1 (auto: at its own cap)."""
+    from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
     from dpadmm.privacy.budget import Budget, Relation
     from dpadmm.problem import Constraint, Logistic, Softmax
     from dpadmm.problem.problem import Problem
     from dpadmm.problem.regularizers import Zero
+    from dpadmm.solvers import Auto
 
     budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
     loss = Logistic() if request.classes == 2 else Softmax(request.classes)
@@ -86,7 +87,7 @@ def make_plan(request: PlanRequest) -> Recipe:
         sampler=request.sampler,
         batch_size=request.batch_size,
         steps=request.steps,
-        clip_norm=1.0,
+        clip_norm=None if solver_class(request.solver, problem) is Auto else 1.0,
         accountant=request.accountant,
     )
     return make_recipe(problem, budget, request.rows, choices)

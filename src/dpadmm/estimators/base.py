@@ -115,7 +115,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         target = self._declare_target(y)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
-        recipe = make_recipe(self._problem(target.loss, rowmap, X.shape[1]), budget, nominal, self._choices())
+        problem = self._problem(target.loss, rowmap, X.shape[1])
+        recipe = make_recipe(problem, budget, nominal, self._choices())
         rows = self._private_rows(X, y, rowmap, target)
         receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
         oracle = PrivateOracle(rows, recipe.plan, streams)
@@ -149,7 +150,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     def _problem(self, loss: Loss, rowmap: RowMap, n_features: int) -> Problem:
         choice = PenaltyChoice(self.alpha, self.l1_ratio, self.graph, self.groups, n_features, int(rowmap.intercept))
         regularizer, constraint = build_penalty(self.penalty, choice)
-        return Problem(loss, regularizer, constraint, row_norm=rowmap.row_norm, unit_rows=rowmap.unit_rows)
+        # Exactly unit rows have a known mean square, but for rows that count as zero or a nominal number of them.
+        exact = rowmap.unit_rows and self.n_rows is None and self.invalid_rows == "error"
+        return Problem(loss, regularizer, constraint, row_norm=rowmap.row_norm, unit_rows=exact)
 
     def _choices(self) -> Choices:
         return Choices(

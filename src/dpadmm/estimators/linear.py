@@ -34,7 +34,8 @@ PARAMETERS = """
     graph, groups
         Edges (or a matrix) for "graph"; feature groups for "group". Public.
     solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
-        The algorithm. "auto" needs no tuning; beyond 3000 features, and with smoothing, it is "full-admm".
+        The algorithm. "auto" needs no tuning; beyond 3000 features, with smoothing, and with a given `clip_norm` it is
+        "full-admm".
     smoothing : None, float or smoother
         ν of a ring Laplacian, or a smoother object. Never changes the privacy.
     fit_intercept : bool
@@ -44,7 +45,8 @@ PARAMETERS = """
     bounds : (lower, upper) or None
         Declared range of each feature; values are clipped to it and scaled to [0, 1].
     clip_norm : float or None
-        Clip of one row's gradient; half of `row_norm` by default.
+        Clip of one row's gradient; by default half of `row_norm`, or twice `row_norm` for the squared loss. "auto"
+        chooses its own.
     steps, batch_size, sampler, accountant
         Of the solver; None leaves the choice to the library. Samplers: "truncated-poisson", "poisson", "fixed",
         "full". Accountants: "gaussian", "pld", "rdp".
@@ -193,7 +195,8 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     """Differentially private linear regression with squared or Huber loss.
 
     `loss` is "squared" or "huber"; `target_bounds` is the declared public range of y: targets are clipped to it and
-    scaled to [−1, 1].
+    scaled to [−1, 1]. Clipped gradients pull predictions of skewed targets from the mean towards the median, the more
+    so the smaller epsilon is; solver="full-admm" with the squared loss does not.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     n_rows : int
         Public number of rows.
     """
-    kind = solver_class(choices.solver, problem, choices.smoothing)
+    kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
     clip_norm = _clip_norm(choices.clip_norm, problem)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(choices.batch_size, n_rows)
@@ -74,15 +74,17 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     problem = _with_ridge(problem, solver)
     solver.init(problem)  # refuses what the solver cannot take before anything is charged or asked
     plan = calibrate(budget, solver.requests(problem, clip_norm), sampler, n_rows, choices.accountant)
-    if any(query.kind in ("moments", "second moment") for query in plan.queries):
+    if any(query.statistic is not None for query in plan.queries):
         plan = replace(plan, proof_status=f"{plan.proof_status}; sensitivities proved here (docs/proofs/auto.md)")
     return Recipe(problem, solver, plan)
 
 
-def solver_class(name: str, problem: Problem, smoothing: Any = None) -> type[Solver[Any]]:
-    """The class called `name`; "auto" gives way to full-admm where its model of the loss does not reach."""
+def solver_class(
+    name: str, problem: Problem, smoothing: Any = None, clip_norm: float | None = None
+) -> type[Solver[Any]]:
+    """The class called `name`; "auto" gives way to full-admm where its model does not reach or a clip is given."""
     kind = SOLVERS[name]
-    if kind is Auto and not (Auto.fits(problem) and smoothing is None):
+    if kind is Auto and not (Auto.fits(problem) and smoothing is None and clip_norm is None):
         return FullADMM
     return kind
 

@@ -17,7 +17,7 @@ from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.sampling import Batch, Everything
 from dpadmm.privacy.statistics import JointMoments, SecondMoment
 from dpadmm.randomness import Streams
 
@@ -102,7 +102,7 @@ class PrivateOracle:
         with self._admitted("moments") as query:
             statistic = query.statistic
             outputs = 1 if len(self._rows.point_shape) == 1 else self._rows.point_shape[1]
-            if not isinstance(statistic, JointMoments) or statistic.outputs != outputs:
+            if type(statistic) is not JointMoments or statistic.outputs != outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
             correlation, second = self._rows.moment_sums(statistic)
             joint = self.release(query, query.clip_norm, np.concatenate([correlation.ravel(), second.ravel()]))
@@ -112,7 +112,7 @@ class PrivateOracle:
     def second_moment(self) -> Array:
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
         with self._admitted("second moment") as query:
-            if not isinstance(query.statistic, SecondMoment):
+            if type(query.statistic) is not SecondMoment:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
@@ -167,8 +167,11 @@ class PrivateOracle:
             raise QueryRefused(f"all {query.count} planned {kind!r} queries have been answered")
         if not (math.isfinite(query.noise_multiplier) and query.noise_multiplier > 0):
             raise QueryRefused("a query without noise is never answered")
-        if query.statistic is not None and query.clip_norm < query.statistic.reach(self._plan.budget.relation):
-            raise QueryRefused("the plan declares a statistic to move less than it can")
+        if query.statistic is not None:
+            if not query.clip_norm >= query.statistic.reach(self._plan.budget.relation):
+                raise QueryRefused("the plan declares a statistic to move less than it can")
+            if type(query.sampler) is not Everything:
+                raise QueryRefused("a statistic reads every row, and the plan counts on a sample")
         if (query.statistic is None) != bool(points):
             raise QueryRefused(f"the plan's {kind!r} query is of another sort")
         for point in points:

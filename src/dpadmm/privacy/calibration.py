@@ -11,6 +11,7 @@ from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.sampling import Everything, Sampler
@@ -88,6 +89,11 @@ def verify_plan(plan: Plan) -> float:
     -----------------
     Raises `PromiseBroken` if the certified ε exceeds the budget or what the plan says about itself. No cache is read.
     """
+    for query in plan.queries:
+        if query.statistic is not None and not query.clip_norm >= query.statistic.reach(plan.budget.relation):
+            raise PromiseBroken(f"given a plan whose {query.kind!r} can move further than it states; calibrate again")
+        if query.statistic is not None and type(query.sampler) is not Everything:
+            raise PromiseBroken(f"given a plan that samples for {query.kind!r}, which reads every row; calibrate again")
     epsilon = make_accountant(plan.accountant).certify(plan.event, plan.budget.delta, plan.budget.relation)
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
     if not epsilon <= stated:
@@ -99,20 +105,23 @@ def verify_plan(plan: Plan) -> float:
 
 
 def _with_reach(request: Request, relation: Relation) -> Request:
-    """A statistic is charged for its reach under the relation of the budget, whatever the solver wrote."""
-    return request if request.statistic is None else replace(request, clip_norm=request.statistic.reach(relation))
+    """A statistic is charged for its reach under the relation of the budget, and reads all rows, whatever was asked."""
+    if request.statistic is None:
+        return request
+    return replace(request, clip_norm=request.statistic.reach(relation), full_data=True)
 
 
 def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) -> None:
     if not requests:
         raise InvalidParameter("no request", "at least one request", "let the solver ask for something")
     for request in requests:
-        good = request.count >= 1 and _positive(request.clip_norm) and _positive(request.relative_noise)
+        whole = isinstance(request.count, int) and not isinstance(request.count, bool) and request.count >= 1
+        good = whole and SMALLEST_CLIP <= request.clip_norm < math.inf and _positive(request.relative_noise)
         if not good:
             raise InvalidParameter(
                 f"request {request.kind!r} with count {request.count}, clip {request.clip_norm} and relative noise "
                 f"{request.relative_noise}",
-                "count >= 1 and finite positive clip and noise",
+                "a whole count >= 1, a finite clip of at least 1e-100 and positive noise",
                 "correct the request",
             )
     if getattr(sampler, "n_rows", n_rows) != n_rows:

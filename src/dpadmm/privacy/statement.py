@@ -119,6 +119,12 @@ _SAMPLER_WORDS = {
 }
 
 
+_STATISTIC_WORDS = {
+    "joint-moments": " (sums of label times row and of row times row, rows scaled to length one)",
+    "second-moment": " (sum of row times row in coordinates made from earlier releases, rows scaled to length one)",
+}
+
+
 def describe(query: Query, record_distance: float = 2.0) -> str:
     """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
     rows = _SAMPLER_WORDS[query.sampler.name]
@@ -130,12 +136,13 @@ def describe(query: Query, record_distance: float = 2.0) -> str:
             f"each row's contribution clipped to a public bound of at most {query.clip_norm:g} from earlier releases"
         )
         noise = f"Gaussian noise of {query.noise_multiplier:.4g} times that bound on the sum"
-    elif query.kind in ("moments", "second moment"):
+    elif query.statistic is not None:
         bound = f"which one row can move by at most {record_distance * query.clip_norm:.4g}"
     else:
         bound = f"each row's contribution clipped to norm {query.clip_norm:g}"
     noun = "release" if query.count == 1 else "releases"
-    return f"{query.count} noisy {query.kind} {noun} over {rows}, {bound}, {noise}"
+    what = _STATISTIC_WORDS.get(query.statistic.name, "") if query.statistic is not None else ""
+    return f"{query.count} noisy {query.kind} {noun}{what} over {rows}, {bound}, {noise}"
 
 
 def _standing_assumptions(plan: Plan) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dpadmm.errors import InvalidParameter
+from dpadmm.problem.checks import count, number
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 
@@ -47,6 +49,16 @@ class Rules:
     balance: float
     curvature: float
     slope_unit: float
+
+    def __post_init__(self) -> None:
+        for name in ("cap", "moment_share", "final_share", "balance", "curvature", "slope_unit"):
+            number(name, getattr(self, name), strict=True)
+        count("final_rounds", self.final_rounds, minimum=1)
+        if count("refine_rounds", self.refine_rounds):
+            number("refine_share", self.refine_share, strict=True)
+            number("spectrum_share", self.spectrum_share, strict=True)
+        if not 1e-6 <= self.cap <= 1e6:
+            raise InvalidParameter(f"cap={self.cap}", "1e-6 <= cap <= 1e6", "leave the rules to the library")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.statistics import JointMoments, SecondMoment, Statistic
+from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -95,7 +96,7 @@ class Auto:
         rules = choose_rules(signal, problem.shape[0], max(2, problem.loss.outputs), model)
         steps = chosen.pop("steps", None)
         if steps is not None:
-            if steps < 2:
+            if count("steps", steps, minimum=1) < 2:
                 raise InvalidParameter(f"steps={steps} with solver 'auto'", "steps >= 2", "give it two steps or more")
             rules = replace(rules, refine_rounds=0, final_rounds=steps - 1, **_single_phase_shares())
         return cls(**{"rules": rules, **chosen})
