@@ -30,6 +30,8 @@ check: lint types contracts test
 experiments: $(DEV_READY)
 	$(BIN)/python -m experiments.adult_smoke
 	$(BIN)/python -m experiments.demo_features
+	$(BIN)/python -m experiments.regression
+	$(BIN)/python -m experiments.claims
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpadmm needs Python 3.11 or newer: make PYTHON=python3.12 demo")'

@@ -98,13 +98,6 @@ class TruncatedPoisson:
     def denominator(self, n_rows: int) -> float:
         return self.rate * n_rows
 
-    @property
-    def overflow_probability(self) -> float:
-        """P[at least `cap` of the other n − 1 rows are drawn]: how often truncation can matter to one row."""
-        from scipy.stats import binom
-
-        return float(binom.sf(self.cap - 1, self.n_rows - 1, self.rate))
-
 
 @SAMPLERS.register("fixed")
 @dataclass(frozen=True)
@@ -136,9 +129,9 @@ class WithoutReplacement:
 
 
 REFUSED = {
-    "shuffle": "no accountant here certifies shuffled epochs: the Poisson figure can be six times too small",
-    "shuffled": "no accountant here certifies shuffled epochs: the Poisson figure can be six times too small",
-    "epochs": "no accountant here certifies shuffled epochs: the Poisson figure can be six times too small",
+    "shuffle": "no accountant here certifies shuffled epochs: the Poisson figure can be far too small",
+    "shuffled": "no accountant here certifies shuffled epochs: the Poisson figure can be far too small",
+    "epochs": "no accountant here certifies shuffled epochs: the Poisson figure can be far too small",
     "with-replacement": "a row may be drawn several times, and no accountant here certifies that",
     "stratified": "stratified draws need public strata and their largest rate, which this version does not take",
 }

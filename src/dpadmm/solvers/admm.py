@@ -135,7 +135,7 @@ def auxiliary(problem: Problem, point: Iterate, beta: float) -> Iterate:
     return Iterate(point.x, y, point.dual)
 
 
-def primal(problem: Problem, point: Iterate, direction: Array, step: float, smoother: Smoother) -> Iterate:
+def primal(point: Iterate, direction: Array, step: float, smoother: Smoother) -> Iterate:
     """Iterate with x ← x − s S(direction)."""
     return Iterate(point.x - step * smoother(direction), point.y, point.dual)
 

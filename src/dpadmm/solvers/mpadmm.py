@@ -64,6 +64,6 @@ class MPADMM(admm.AveragedADMM):
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
         point = state.point
         direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
-        point = admm.primal(problem, point, direction, self.model_gain(problem), self.smoother)
+        point = admm.primal(point, direction, self.model_gain(problem), self.smoother)
         point = admm.dual_ascent(problem, admm.auxiliary(problem, point, self.beta))
         return self.advance(state, point)

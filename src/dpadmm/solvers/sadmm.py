@@ -83,5 +83,5 @@ class SADMM(admm.AveragedADMM):
         step = admm.stable_step(self.eta(t, problem), self.beta, problem)
         point = admm.auxiliary(problem, state.point, self.beta)
         direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
-        point = admm.dual_ascent(problem, admm.primal(problem, point, direction, step, self.smoother))
+        point = admm.dual_ascent(problem, admm.primal(point, direction, step, self.smoother))
         return self.advance(state, point)

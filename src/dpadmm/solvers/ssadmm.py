@@ -77,6 +77,6 @@ class SSADMM(admm.AveragedADMM):
         t, point = state.t + 1, state.point
         direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
         step = admm.stable_step(self.eta(t, problem), self.beta, problem)
-        point = admm.primal(problem, point, direction, step, self.smoother)
+        point = admm.primal(point, direction, step, self.smoother)
         point = admm.dual_ascent(problem, admm.auxiliary(problem, point, self.beta))
         return self.advance(state, point)

@@ -141,7 +141,7 @@ class VRADMM:
         gradient = state.snapshot_gradient + oracle.difference(point.x, state.snapshot, clip)
         direction = gradient + admm.augmented_gradient(problem, point, self.beta)
         step = admm.stable_step(self.eta(problem), self.beta, problem)
-        point = admm.dual_ascent(problem, admm.primal(problem, point, direction, step, self.smoother))
+        point = admm.dual_ascent(problem, admm.primal(point, direction, step, self.smoother))
         epoch = state.epoch.add(point, 1.0)
         average = self._closed(state.average, epoch, state.t + 1)
         return VRADMMState(state.t + 1, point, state.snapshot, state.snapshot_gradient, epoch, average)
