@@ -22,7 +22,8 @@ def clean_second_moment(noisy: Matrix, noise_std: float, trace: float) -> Matrix
     """Estimate of a second moment with the given trace, normalised to trace one.
 
     The top eigenpair is shrunk by the semicircle law; the rest is a diagonal (shrunk towards its mean) plus
-    off-diagonal entries shrunk by their signal-to-noise ratio and freed of eigenvalues inside the noise.
+    off-diagonal entries shrunk by their signal-to-noise ratio and freed of eigenvalues inside the noise. Where not
+    even the top eigenpair rises above the noise, only the direction of equal coordinates is looked at.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def clean_second_moment(noisy: Matrix, noise_std: float, trace: float) -> Matrix
     radius = math.sqrt(2 * d) * noise_std
     values, vectors = np.linalg.eigh(noisy)
     if values[-1] <= EDGE * radius:
-        return np.eye(d) / d
+        return _one_public_direction(noisy, noise_std)
     top, direction = math.sqrt(values[-1] ** 2 - radius**2), vectors[:, -1]
     spike = top * np.outer(direction, direction)
     rest = _clean_bulk(noisy - spike, noise_std, max(1 - top, 0.05))
@@ -48,6 +49,19 @@ def clean_whitened_moment(noisy: Matrix, noise_std: float) -> Matrix:
     level = max(float(np.trace(noisy)), 0.2) / d
     excess = _outside_noise(noisy - level * np.eye(d), math.sqrt(2 * d) * noise_std)
     return _floored(excess + level * np.eye(d), 0.1 * level)
+
+
+def _one_public_direction(noisy: Matrix, noise_std: float) -> Matrix:
+    """A multiple of the identity, but for the direction of equal coordinates.
+
+    Noise hides every direction found by searching, but along one fixed in advance it is only `noise_std`. Rows of
+    non-negative features have much of their mass there, and a model that ignores it oscillates along it.
+    """
+    d = len(noisy)
+    equal = np.full((d, d), 1.0 / d)
+    seen = min(max(float((noisy * equal).sum()), 0.0), 1.0)
+    mass = max(seen**3 / (seen**2 + noise_std**2), 1.0 / d)
+    return np.asarray(mass * equal + (1 - mass) / max(d - 1, 1) * (np.eye(d) - equal))
 
 
 def _clean_bulk(rest: Matrix, noise_std: float, mass: float) -> Matrix:

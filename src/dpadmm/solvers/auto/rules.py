@@ -37,6 +37,8 @@ class Rules:
         Curvature of the model loss in the margin.
     slope_unit : float
         Largest descent slope at zero.
+    confidence : float
+        Factor on the released margins: minimising a capped loss overstates them, the more so the smaller the cap.
     """
 
     cap: float
@@ -49,9 +51,10 @@ class Rules:
     balance: float
     curvature: float
     slope_unit: float
+    confidence: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("cap", "moment_share", "final_share", "balance", "curvature", "slope_unit"):
+        for name in ("cap", "moment_share", "final_share", "balance", "curvature", "slope_unit", "confidence"):
             number(name, getattr(self, name), strict=True)
         count("final_rounds", self.final_rounds, minimum=1)
         if count("refine_rounds", self.refine_rounds):
@@ -73,19 +76,22 @@ class LossModel:
         Curvature at zero, or that of the chord to the usual optimum where the loss is flat or kinked there.
     exact : bool
         Whether the loss is quadratic, so that the moments are all there is to know.
+    calibrated : bool
+        Whether margins mean probabilities, so that their scale matters.
     """
 
     slope_unit: float
     curvature: float
     exact: bool = False
+    calibrated: bool = False
 
 
 def loss_model(loss: Loss) -> LossModel | None:
     """The model of a loss, or None where there is none."""
     if isinstance(loss, Logistic):
-        return LossModel(0.5, 0.25)
+        return LossModel(0.5, 0.25, calibrated=True)
     if isinstance(loss, Softmax):
-        return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes)
+        return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes, calibrated=True)
     if isinstance(loss, HuberisedHinge):
         return LossModel(1.0, 0.5)
     if isinstance(loss, Squared) and loss.n_tasks == 1:
@@ -102,7 +108,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
     refine = 9 * math.sqrt(n_features) * nu < 1
     first = max(2, rounds // 4) if refine else 0
     return Rules(
-        cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.3 * nu**-0.2, 0.4), 1.0),
+        cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
         refine_rounds=first,
         final_rounds=rounds - first,
         moment_share=0.20 if refine else 0.25,
@@ -110,6 +116,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         spectrum_share=0.04 if refine else 0.0,
         final_share=0.59 if refine else 0.75,
         balance=0.5 if n_classes == 2 else 0.25,
-        curvature=model.curvature if model.exact else min(max(0.4 + nu, 0.6), 1.0) * model.curvature,
+        curvature=model.curvature if model.exact else min(max(0.4 + nu, 0.6), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
+        confidence=min(0.66 * nu**-0.1, 1.0) if model.calibrated else 1.0,
     )

@@ -172,13 +172,14 @@ class Auto:
         gradient = _centred(oracle.gradient(state.z, kind))
         track = state.track.add(curvature * state.z - gradient)
         newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
-        return self._solve(replace(state, track=track), problem, fuse(newest, state.older))
+        confidence = self.rules.confidence if state.t == self.steps - 1 else 1.0
+        return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
-    def _solve(self, state: AutoState, problem: Problem, evidence: Evidence) -> AutoState:
+    def _solve(self, state: AutoState, problem: Problem, evidence: Evidence, confidence: float = 1.0) -> AutoState:
         """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
         curvature = self.rules.curvature * state.coordinates.energy
         variance = evidence.variance if evidence.variance.ndim < 2 else evidence.variance[:, 0]
-        stiff = curvature + variance / (curvature * PRIOR_SCALE * state.coordinates.prior)
+        stiff = (curvature + variance / (curvature * PRIOR_SCALE * state.coordinates.prior)) / confidence
         z = np.asarray(evidence.mean / _column(stiff, evidence.mean))
         if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
             x = state.coordinates.to_model(z)
