@@ -27,8 +27,8 @@ class Track:
     squared_weight: float = 0.0
     count: int = 0
 
-    def add(self, estimate: Array) -> Track:
-        weight = (self.count + 1) ** 0.5
+    def add(self, estimate: Array, recency: float) -> Track:
+        weight = (self.count + 1) ** recency
         return Track(
             self.total + weight * estimate, self.weight + weight, self.squared_weight + weight**2, self.count + 1
         )

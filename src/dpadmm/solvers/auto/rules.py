@@ -37,6 +37,8 @@ class Rules:
         Curvature of the model loss in the margin.
     slope_unit : float
         Largest descent slope at zero.
+    recency : float
+        Estimate number t of a phase weighs t^recency: later ones are nearer the optimum, but averages need them all.
     confidence : float
         Factor on the released margins: minimising a capped loss overstates them, the more so the smaller the cap.
     """
@@ -51,11 +53,13 @@ class Rules:
     balance: float
     curvature: float
     slope_unit: float
+    recency: float = 0.5
     confidence: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("cap", "moment_share", "final_share", "balance", "curvature", "slope_unit", "confidence"):
             number(name, getattr(self, name), strict=True)
+        number("recency", self.recency)
         count("final_rounds", self.final_rounds, minimum=1)
         if count("refine_rounds", self.refine_rounds):
             number("refine_share", self.refine_share, strict=True)
@@ -118,5 +122,6 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         balance=0.5 if n_classes == 2 else 0.25,
         curvature=model.curvature if model.exact else min(max(0.4 + nu, 0.6), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
+        recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.66 * nu**-0.1, 1.0) if model.calibrated else 1.0,
     )

@@ -170,7 +170,7 @@ class Auto:
     def _round(self, state: AutoState, problem: Problem, oracle: Oracle, kind: str) -> AutoState:
         curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
         gradient = _centred(oracle.gradient(state.z, kind))
-        track = state.track.add(curvature * state.z - gradient)
+        track = state.track.add(curvature * state.z - gradient, self.rules.recency)
         newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
         confidence = self.rules.confidence if state.t == self.steps - 1 else 1.0
         return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
