@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from dataclasses import replace
@@ -35,10 +36,12 @@ def label(number: int, classes: int) -> float:
     return 2.0 * number - 1.0 if classes == 2 else number
 
 
-def joint(row: np.ndarray, number: int, classes: int, balance: float, dtype=np.float64, make=np.asarray) -> np.ndarray:
+def joint(
+    row: np.ndarray, number: int, classes: int, balance: float, dtype=np.float64, make=np.asarray, non_negative=False
+) -> np.ndarray:
     target = np.array([label(number, classes)])
     rows = LocalRows(make(row[None].astype(dtype)), target if classes == 2 else target.astype(int), loss_of(classes))
-    correlation, second = rows.moment_sums(JointMoments(balance, 1 if classes == 2 else classes, 0.5))
+    correlation, second = rows.moment_sums(JointMoments(balance, 1 if classes == 2 else classes, 0.5, non_negative))
     return np.concatenate([correlation.ravel(), second.ravel()])
 
 
@@ -71,6 +74,37 @@ def test_joint_moments_never_move_further_than_declared(classes, dtype, make):
             largest = max(largest, float(np.linalg.norm(first - joint(b, other, classes, balance, dtype, make))))
     assert 0.999 * declared <= largest <= declared
     assert 0.999 * alone <= longest <= alone
+
+
+def pairs_of_the_positive_quadrant():
+    for angle in np.linspace(0, np.pi / 2, 181):
+        yield np.array([1.0, 0.0]), np.array([np.cos(angle), np.sin(angle)])
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_joint_moments_of_non_negative_rows_never_move_further_than_declared(classes, make):
+    """Signed rows are tried too: their negative entries must count as zero."""
+    balance, outputs = (0.5, 1) if classes == 2 else (0.25, classes)
+    statistic = JointMoments(balance, outputs, non_negative=True)
+    declared, largest = 2 * statistic.reach(Relation.REPLACE_ONE), 0.0
+    pairs = itertools.chain(pairs_of_the_positive_quadrant(), rows_to_try(np.random.default_rng(3)))
+    for (a, b), other in itertools.product(pairs, (0, 1)):
+        moved = joint(a, 0, classes, balance, np.float64, make, True) - joint(
+            b, other, classes, balance, np.float64, make, True
+        )
+        largest = max(largest, float(np.linalg.norm(moved)))
+    assert 0.9999 * declared <= largest <= declared
+
+
+def test_only_declared_bounds_make_rows_non_negative():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (300, 4)), rng.integers(0, 3, 300)
+    reach = {}
+    for bounds in (None, (-1, 1)):
+        model = DPLogisticRegression(1.0, bounds=bounds, classes=[0, 1, 2], random_state=0).fit(X, y)
+        reach[bounds] = model.plan_.query("moments").clip_norm
+    assert reach[-1, 1] < 0.9 * reach[None]
 
 
 @pytest.mark.parametrize("classes", CLASSES)

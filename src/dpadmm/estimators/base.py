@@ -152,7 +152,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         regularizer, constraint = build_penalty(self.penalty, choice)
         # Exactly unit rows have a known mean square, but for rows that count as zero or a nominal number of them.
         exact = rowmap.unit_rows and self.n_rows is None and self.invalid_rows == "error"
-        return Problem(loss, regularizer, constraint, row_norm=rowmap.row_norm, unit_rows=exact)
+        return Problem(
+            loss,
+            regularizer,
+            constraint,
+            row_norm=rowmap.row_norm,
+            unit_rows=exact,
+            non_negative=rowmap.non_negative,
+        )
 
     def _choices(self) -> Choices:
         return Choices(

@@ -80,11 +80,13 @@ class LocalRows:
         return self._weigh(X, clip_slopes(here - there, norms, clip_norm), batch)
 
     def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
+        lowest = 0.0 if statistic.non_negative else -1.0
+
         def correlate(rows: Array, block: slice) -> Array:
-            return np.asarray(rows.T @ self._scores(block, statistic.slope_unit))
+            return np.asarray(np.maximum(rows, lowest).T @ self._scores(block, statistic.slope_unit))
 
         correlation = self._sum(self._unit_blocks(self._row_norm, correlate))
-        return correlation, math.sqrt(statistic.balance) * self._gram(self._row_norm)
+        return correlation, math.sqrt(statistic.balance) * self._gram(self._row_norm, lowest)
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
@@ -92,8 +94,12 @@ class LocalRows:
     def transformed(self, matrix: Array) -> LocalRows:
         return LocalRows(self._X @ matrix.astype(self._X.dtype), self._target, self._loss, self._row_norm)
 
-    def _gram(self, norm: float) -> Array:
-        return self._sum(self._unit_blocks(norm, lambda a, block: a.T @ a))
+    def _gram(self, norm: float, lowest: float = -1.0) -> Array:
+        def square(rows: Array, block: slice) -> Array:
+            kept = np.maximum(rows, lowest)
+            return kept.T @ kept
+
+        return self._sum(self._unit_blocks(norm, square))
 
     def _unit_blocks(self, norm: float, summarise: Callable[[Array, slice], Array]) -> Iterator[Array]:
         """Blocks of rows in float64, divided by `norm` and scaled down to the unit ball where they leave it."""

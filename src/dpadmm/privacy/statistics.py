@@ -33,7 +33,8 @@ class Statistic(Protocol):
 class JointMoments:
     """Σ (s ⊗ a, √balance · a aᵀ), ‖a‖ ≤ 1, with |s| ≤ 1 (outputs 1) or s = e_y − 1/K (outputs K).
 
-    For one output s is the descent slope at zero divided by `slope_unit` and cut to ±1.
+    For one output s is the descent slope at zero divided by `slope_unit` and cut to ±1. With `non_negative`, negative
+    entries of a count as zero.
 
     Formal guarantees
     -----------------
@@ -45,6 +46,7 @@ class JointMoments:
     balance: float
     outputs: int
     slope_unit: float = 1.0
+    non_negative: bool = False
     name: ClassVar[str] = "joint-moments"
 
     def __post_init__(self) -> None:
@@ -67,7 +69,8 @@ class JointMoments:
         other_label = 2 * size + 2 / outputs
         if 2 * outputs * balance > 1:
             other_label = 2 * size + 2 * balance + 1 / (2 * outputs**2 * balance)
-        return math.sqrt(max(4 * size, other_label)) / 2
+        same_label = 2 * (size + balance) if self.non_negative else 4 * size
+        return math.sqrt(max(same_label, other_label)) / 2
 
 
 @STATISTICS.register("second-moment")

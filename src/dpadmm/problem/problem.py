@@ -31,6 +31,8 @@ class Problem:
         Declared bound on the norm of every row, an intercept's column of ones included.
     unit_rows : bool
         Whether every row has exactly that norm.
+    non_negative : bool
+        Whether no entry of a row is negative, because the declared bounds map features to [0, 1].
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Problem:
     ridge: float = 0.0
     row_norm: float = 1.0
     unit_rows: bool = False
+    non_negative: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ridge", number("ridge", self.ridge))

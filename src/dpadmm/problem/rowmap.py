@@ -70,6 +70,11 @@ class RowMap:
         """Whether every valid row is scaled to exactly `row_norm`: the intercept alone is that long."""
         return self.intercept and self.row_norm <= 1.0
 
+    @property
+    def non_negative(self) -> bool:
+        """Whether mapped rows have no negative entry: declared bounds map every feature to [0, 1]."""
+        return self.lower is not None
+
     def apply(self, X: Matrix) -> Matrix:
         """The mapped rows, in the precision and the format of `X`."""
         return self._apply_sparse(X) if sparse.issparse(X) else self._apply_dense(np.asarray(X))

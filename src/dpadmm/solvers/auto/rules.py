@@ -1,6 +1,7 @@
 """Every constant of the tuning-free solver, from public numbers alone: rows, features, classes and budget.
 
-`nu` is the noise-to-signal index: features per unit of nμ. All rules are functions of it. The constants were chosen on
+`nu` is the noise-to-signal index: features per unit of nμ, times √(K/2) for K classes where the size of the whole
+coefficient matrix matters (`spread`). All rules are functions of these two. The constants were chosen on
 adult, a9a, mushrooms, ipums_br, w8a and covtype (docs/accuracy.md), those of regression on simulated tables
 (`experiments/regression.py`): a capped squared loss estimates medians, so its cap opens faster as noise allows.
 """
@@ -81,7 +82,7 @@ class LossModel:
     exact : bool
         Whether the loss is quadratic, so that the moments are all there is to know.
     calibrated : bool
-        Whether margins mean probabilities, so that their scale matters.
+        Whether margins mean probabilities that a cap is known to overstate.
     """
 
     slope_unit: float
@@ -95,7 +96,7 @@ def loss_model(loss: Loss) -> LossModel | None:
     if isinstance(loss, Logistic):
         return LossModel(0.5, 0.25, calibrated=True)
     if isinstance(loss, Softmax):
-        return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes, calibrated=True)
+        return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes)
     if isinstance(loss, HuberisedHinge):
         return LossModel(1.0, 0.5)
     if isinstance(loss, Squared) and loss.n_tasks == 1:
@@ -107,9 +108,10 @@ def loss_model(loss: Loss) -> LossModel | None:
 
 def choose_rules(signal: float, n_features: int, n_classes: int, model: LossModel) -> Rules:
     """Rules for `signal` = nμ (replace-one; twice that under add-remove, where a record moves a sum half as far)."""
-    nu = n_features / signal * math.sqrt(n_classes / 2)
-    rounds = int(min(max(round(9 * nu**-0.25), 8), 32))
-    refine = 9 * math.sqrt(n_features) * nu < 1
+    nu = n_features / signal
+    spread = nu * math.sqrt(n_classes / 2)
+    rounds = int(min(max(round(9 * spread**-0.25), 8), 32))
+    refine = 9 * math.sqrt(n_features) * spread < 1
     first = max(2, rounds // 4) if refine else 0
     return Rules(
         cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
@@ -120,8 +122,8 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         spectrum_share=0.04 if refine else 0.0,
         final_share=0.59 if refine else 0.75,
         balance=0.5 if n_classes == 2 else 0.25,
-        curvature=model.curvature if model.exact else min(max(0.4 + nu, 0.6), 1.25) * model.curvature,
+        curvature=model.curvature if model.exact else min(max(0.4 + spread, 0.6), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
         recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
-        confidence=min(0.66 * nu**-0.1, 1.0) if model.calibrated else 1.0,
+        confidence=min(0.66 * spread**-0.1, 1.0) if model.calibrated else 1.0,
     )

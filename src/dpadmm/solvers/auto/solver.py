@@ -103,7 +103,8 @@ class Auto:
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
-        rules, moments = self.rules, JointMoments(self.rules.balance, problem.loss.outputs, self.rules.slope_unit)
+        rules = self.rules
+        moments = JointMoments(rules.balance, problem.loss.outputs, rules.slope_unit, problem.non_negative)
         refining = min(1, rules.refine_rounds)
         asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
             ("moments", 1, rules.moment_share, moments),
