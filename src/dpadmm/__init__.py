@@ -18,6 +18,7 @@ _HOMES = {
     "DPLogisticRegression": "dpadmm.estimators",
     "DPLinearSVC": "dpadmm.estimators",
     "DPLinearRegression": "dpadmm.estimators",
+    "LaplacianBlur": "dpadmm.estimators",
     "load_model": "dpadmm.estimators.persistence",
     "Budget": "dpadmm.privacy.budget",
     "Ledger": "dpadmm.privacy.ledger",
