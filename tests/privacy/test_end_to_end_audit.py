@@ -19,7 +19,9 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.sampling import TruncatedPoisson
 from dpadmm.privacy.statistics import JointMoments
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.auto.rules import Rules
 from dpadmm.solvers.base import SOLVERS
 
@@ -82,6 +84,8 @@ class TestAutoKeepsItsClaim:
     def test_worst_pair(self):
         result = audit_fit(auto(1.0), *worst_pair(ROWS), runs=2000)
         assert 0.6 <= result.lower_bound <= 1.0
+        assert result.power is not None
+        assert 0.8 * result.power <= result.lower_bound
 
     @pytest.mark.statistical
     def test_worst_pair_at_a_small_budget(self):
@@ -157,15 +161,16 @@ class TestMutantsOfAutoAreCaught:
 
     @pytest.mark.parametrize("epsilon", BUDGETS)
     def test_half_the_noise(self, monkeypatch, epsilon):
-        _half_the_noise(monkeypatch)
+        _less_noise(monkeypatch, 2)
         assert audit_fit(auto(epsilon), *worst_pair(ROWS), runs=600).refuted
 
 
 class TestEverySolver:
     @pytest.mark.parametrize("name", list(SOLVERS))
-    def test_keeps_its_claim(self, name):
-        result = audit_solver(name, 1.0, runs=500, random_state=0)
-        assert (result.claimed, result.runs, result.confidence) == (1.0, 500, 0.999)
+    @pytest.mark.parametrize("epsilon", BUDGETS)
+    def test_keeps_its_claim(self, name, epsilon):
+        result = audit_solver(name, epsilon, runs=400, random_state=0)
+        assert (result.claimed, result.runs, result.confidence) == (epsilon, 400, 0.999)
         assert not result.refuted
 
     @pytest.mark.parametrize("name", list(SOLVERS))
@@ -173,16 +178,44 @@ class TestEverySolver:
         _less_noise(monkeypatch, 3)
         assert audit_solver(name, 1.0, runs=500, random_state=0).refuted
 
+    @pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("auto", "dp-vradmm")])
+    def test_is_caught_without_clip(self, name, monkeypatch):
+        """The worst pair's gradients are five times as long as the clip."""
+        honest = LocalRows.gradient_sum
+        monkeypatch.setattr(LocalRows, "gradient_sum", lambda rows, x, clip, batch: honest(rows, x, np.inf, batch))
+        assert audit_solver(name, 1.0, runs=500, random_state=0).refuted
+
+    @pytest.mark.statistical
+    @pytest.mark.parametrize("name", ["dp-sgd", "dp-sadmm", "ssadmm"])
+    def test_is_caught_sampling_at_twice_the_rate(self, name, monkeypatch):
+        honest = TruncatedPoisson.draw
+
+        def draw(sampler, n_rows, stream):
+            return honest(replace(sampler, rate=2 * sampler.rate, cap=n_rows), n_rows, stream)
+
+        monkeypatch.setattr(TruncatedPoisson, "draw", draw)
+        assert audit_solver(name, 1.0, runs=2000, random_state=0).refuted
+
+    @pytest.mark.statistical
+    @pytest.mark.parametrize("name", list(SOLVERS))
+    def test_is_caught_scaling_by_the_longest_row(self, name, monkeypatch):
+        """One long row makes all others small, so that it moves every record's contribution."""
+        clip_norm = None if name == "auto" else 0.1
+        model = auto(1.0, solver=name, clip_norm=clip_norm)
+        short, y = np.full((ROWS, 1), 0.02), np.zeros(ROWS, dtype=int)
+        long = np.concatenate([np.ones((1, 1)), short[1:]])
+        audit = partial(audit_fit, model, (long, y), (short, y))
+        assert not audit(runs=300).refuted
+        honest = RowMap.apply
+        monkeypatch.setattr(RowMap, "apply", lambda m, X: honest(m, X / np.linalg.norm(X, axis=1).max()))
+        assert audit(runs=1000 if SOLVERS[name].samples else 300).refuted
+
 
 def test_tables_that_are_no_neighbours_are_refused():
     with pytest.raises(InvalidParameter, match="different plans"):
         audit_fit(auto(1.0), worst_pair(ROWS)[0], worst_pair(ROWS - 1)[1], runs=200)
     with pytest.raises(InvalidParameter, match="runs"):
         audit_solver("auto", 1.0, runs=10)
-
-
-def _half_the_noise(monkeypatch):
-    _less_noise(monkeypatch, 2)
 
 
 def _less_noise(monkeypatch, factor):

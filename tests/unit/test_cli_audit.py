@@ -18,6 +18,7 @@ def test_json_has_the_documented_keys(capsys):
     assert result["runs"] == 400
     assert 0 < result["lower_bound"] <= 1
     assert result["refuted"] is False
+    assert 0 < result["power"] < 1
 
 
 @pytest.mark.parametrize("name", list(SOLVERS))

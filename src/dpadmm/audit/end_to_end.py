@@ -12,13 +12,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.audit.lower_bound import epsilon_lower_bound, gaussian_lower_bound, require_probabilities
+from dpadmm.audit.lower_bound import (
+    epsilon_lower_bound,
+    gaussian_lower_bound,
+    gaussian_power,
+    require_probabilities,
+)
 from dpadmm.audit.witness import Witness
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import Prepared, PrivateLinearModel
 from dpadmm.estimators.linear import DPLogisticRegression
 from dpadmm.oracles.base import PrivateOracle
+from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.plan import Plan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.solvers.base import run
@@ -51,6 +58,9 @@ class AuditResult:
     method : {"gaussian", "threshold"}
         "gaussian" tests the claim that a full-data plan makes, that its transcript is one Gaussian of known μ;
         "threshold" tests (ε, δ) itself, needs no such form, and more runs.
+    power : float or None
+        Lower bound to expect of a mechanism that spends all it claims on these two tables: how near the claim an audit
+        of this size can get. Known for "gaussian" only.
     """
 
     claimed: float
@@ -59,6 +69,7 @@ class AuditResult:
     confidence: float
     runs: int
     method: Literal["gaussian", "threshold"]
+    power: float | None = None
 
     @property
     def refuted(self) -> bool:
@@ -103,13 +114,7 @@ def audit_fit(
     streams = make_streams(model.random_state)
     with np.errstate(all="ignore"):
         scores = np.array([[_score(suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
-    plan, (first, second) = suspects[0].recipe.plan, scores.T
-    if plan.event.full_batch:
-        method: Literal["gaussian", "threshold"] = "gaussian"
-        bound = gaussian_lower_bound(first, second, plan.budget.delta, confidence).epsilon
-    else:
-        method, bound = "threshold", epsilon_lower_bound(first, second, plan.budget.delta, confidence).epsilon
-    return AuditResult(plan.budget.epsilon, plan.budget.delta, bound, confidence, runs, method)
+    return _judge(suspects[0].recipe.plan, scores, confidence)
 
 
 def audit_solver(
@@ -148,6 +153,17 @@ def worst_pair(n_rows: int, relation: Relation = Relation.REPLACE_ONE, n_feature
     X[0, 0] = 1.0
     turned = np.concatenate([[1], y[1:]])
     return (X, y), ((X, turned) if relation is Relation.REPLACE_ONE else (np.zeros_like(X), y))
+
+
+def _judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditResult:
+    """Full-data plans claim to be one Gaussian and are tested as such, others against (ε, δ)."""
+    (first, second), epsilon, delta = scores.T, plan.budget.epsilon, plan.budget.delta
+    if not plan.event.full_batch:
+        bound = epsilon_lower_bound(first, second, delta, confidence).epsilon
+        return AuditResult(epsilon, delta, bound, confidence, len(scores), "threshold")
+    bound = gaussian_lower_bound(first, second, delta, confidence).epsilon
+    power = gaussian_power(gaussian_shift(epsilon, delta), len(scores), delta, confidence).epsilon
+    return AuditResult(epsilon, delta, bound, confidence, len(scores), "gaussian", power)
 
 
 def _score(suspects: tuple[Prepared, Prepared], truth: int, streams: Streams, parts: Sequence[str] | None) -> float:

@@ -159,16 +159,32 @@ def gaussian_lower_bound(
     >>> 0.45 < bound.mu < 0.5
     True
     """
-    from scipy.stats import beta, norm
-
     a, b = _checked(scores_a, scores_b, delta, confidence)
     if a.size != b.size:
         raise InvalidParameter("unequal numbers of scores", "one score a pair each", "score as many runs on both")
-    right = int(np.sum(b > a))
-    least = float(beta.ppf(1 - confidence, right, a.size - right + 1)) if right else 0.0
+    return _from_pairs(int(np.sum(b > a)), a.size, delta, confidence)
+
+
+def gaussian_power(mu: float, pairs: int, delta: float, confidence: float = 0.999) -> GaussianBound:
+    """What `gaussian_lower_bound` is expected to say of a mechanism that is exactly one Gaussian of this μ.
+
+    Examples
+    --------
+    >>> 0.4 < gaussian_power(0.5, 10_000, delta=0.05).mu < 0.5
+    True
+    """
+    from scipy.stats import norm
+
+    return _from_pairs(int(norm.cdf(mu / np.sqrt(2.0)) * pairs), pairs, delta, confidence)
+
+
+def _from_pairs(right: int, pairs: int, delta: float, confidence: float) -> GaussianBound:
+    from scipy.stats import beta, norm
+
+    least = float(beta.ppf(1 - confidence, right, pairs - right + 1)) if right else 0.0
     mu = max(0.0, float(np.sqrt(2.0) * norm.ppf(least)))
     epsilon = gaussian_epsilon(mu, delta) if mu > 0 else 0.0
-    return GaussianBound(mu, epsilon, delta, confidence, right, a.size)
+    return GaussianBound(mu, epsilon, delta, confidence, right, pairs)
 
 
 def _checked(scores_a: ArrayLike, scores_b: ArrayLike, delta: float, confidence: float) -> tuple[Floats, Floats]:

@@ -49,11 +49,13 @@ def audit(
     if json:
         print_json({"solver": solver, "relation": relation, **asdict(result), "refuted": result.refuted})
         return
+    power = [] if result.power is None else [("power", f"full use of the claim would show as ε ≥ {result.power:.4g}")]
     print_pairs(
         f"Audit of {solver}",
         [
             ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {relation}"),
             ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            *power,
             ("runs", f"{result.runs:,} on each of two neighbouring tables, {result.method} test"),
         ],
     )
