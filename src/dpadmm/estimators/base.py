@@ -43,6 +43,17 @@ class Target:
     assumptions: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A fit up to the moment the first question is asked; `rows` are private, the rest is public."""
+
+    recipe: Recipe
+    rows: LocalRows
+    rowmap: RowMap
+    target: Target
+    assumptions: tuple[str, ...]
+
+
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models; the parameters are those of `DPLogisticRegression`."""
 
@@ -103,7 +114,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return self._fit(X, y)
 
     def _fit(self, table: Any, y: Any) -> Self:
-        budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise InvalidParameter(
                 f"ledger of type {type(self.ledger).__name__}",
@@ -111,15 +121,10 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "open one: Ledger(path, limit)",
             )
         streams = make_streams(self.random_state)
-        X, y = self._validated(table, y)
-        target = self._declare_target(y)
-        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
-        nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
-        problem = self._problem(target.loss, rowmap, X.shape[1])
-        recipe = make_recipe(problem, budget, nominal, self._choices())
-        rows = self._private_rows(X, y, rowmap, target)
+        prepared = self._prepared(table, y)
+        recipe, target = prepared.recipe, prepared.target
         receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
-        oracle = PrivateOracle(rows, recipe.plan, streams)
+        oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
         with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
             solution = run(recipe.solver, recipe.problem, oracle, (observe,))
         oracle.require_promise_kept()
@@ -128,23 +133,29 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         validate_data(self, table, skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes
-        assumptions = (*target.assumptions, *assumed, *_on_invalid_rows(self.invalid_rows))
-        self._release(recipe, rowmap, solution.coefficients, assumptions, seeded=not streams.secret)
+        self._release(prepared, solution.coefficients, seeded=not streams.secret)
         return self
 
-    def _release(
-        self,
-        recipe: Recipe,
-        rowmap: RowMap,
-        weights: NDArray[np.float64],
-        assumptions: tuple[str, ...],
-        seeded: bool,
-    ) -> None:
-        self.row_map_ = rowmap
+    def _prepared(self, table: Any, y: Any) -> Prepared:
+        """Declare, plan and map: all that `fit` does before anything is charged or asked."""
+        budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        X, y = self._validated(table, y)
+        target = self._declare_target(y)
+        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
+        nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
+        problem = self._problem(target.loss, rowmap, X.shape[1])
+        recipe = make_recipe(problem, budget, nominal, self._choices())
+        rows = self._private_rows(X, y, rowmap, target)
+        assumptions = (*target.assumptions, *assumed, *_on_invalid_rows(self.invalid_rows))
+        return Prepared(recipe, rows, rowmap, target, assumptions)
+
+    def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
+        recipe = prepared.recipe
+        self.row_map_ = prepared.rowmap
         self.weights_ = weights
         self.n_iter_ = recipe.solver.steps
         self.plan_ = recipe.plan
-        self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, assumptions, seeded)
+        self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, prepared.assumptions, seeded)
         self._store(weights)
 
     def _problem(self, loss: Loss, rowmap: RowMap, n_features: int) -> Problem:

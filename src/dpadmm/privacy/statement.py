@@ -8,6 +8,7 @@ from typing import Any
 
 from dpadmm._version import __version__
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 
 ARITHMETIC_CAVEAT = (
@@ -41,6 +42,8 @@ class PrivacyStatement:
         What must be true outside the library.
     seeded
         True if the noise can be repeated by whoever knows the seed: then nothing is private.
+    outlook
+        A warning where the budget is too small for the rows to learn anything, else empty (`dpadmm.privacy.outlook`).
     """
 
     epsilon: float
@@ -57,6 +60,7 @@ class PrivacyStatement:
     plan_digest: str
     arithmetic: str = ARITHMETIC_CAVEAT
     library_version: str = __version__
+    outlook: str = ""
 
     @classmethod
     def of(cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool) -> PrivacyStatement:
@@ -73,6 +77,7 @@ class PrivacyStatement:
             seeded=seeded,
             solver=solver,
             plan_digest=plan.digest,
+            outlook=outlook(plan.budget, plan.n_rows),
         )
 
     @property
@@ -91,7 +96,8 @@ class PrivacyStatement:
             f"again. The solver {self.solver} touched the data only through: {'; '.join(self.mechanisms)}. "
             f"The {self.accountant} accountant certifies "
             f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries; {self.proof_status}. "
-            f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} (dpadmm {self.library_version})"
+            f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} "
+            f"{self.outlook + ' ' if self.outlook else ''}(dpadmm {self.library_version})"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import lsmr
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.problem.checks import Array, count, leading_axis
 from dpadmm.problem.incidence import EdgeList, Edges
-from dpadmm.problem.regularizers.base import Regularizer
+from dpadmm.problem.regularizers.base import Regularizer, checked_prox
 from dpadmm.problem.spectral import ROUNDING, squared_norm_bound
 
 DENSE_LEAST_SQUARES_UP_TO = 4_000_000
@@ -176,10 +176,10 @@ class Constraint:
         formula is the same.
         """
         if self.B_matrix is None:
-            return regularizer.prox(self._minus_offset(self.apply(x)) + dual, 1 / beta)
+            return checked_prox(regularizer, self._minus_offset(self.apply(x)) + dual, 1 / beta)
         scale = self.norm_B_squared
         centre = y - self.adjoint_B(self.residual(x, y) + dual) / scale
-        return regularizer.prox(centre, 1 / (beta * scale))
+        return checked_prox(regularizer, centre, 1 / (beta * scale))
 
     def feasible_auxiliary(self, x: Array) -> Array:
         """The y that satisfies Ax + By = c, for B = −I."""

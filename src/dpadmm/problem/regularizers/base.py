@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
+import numpy as np
+
+from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import Array
 from dpadmm.registry import Registry
 
@@ -40,3 +43,16 @@ class Regularizer(Protocol):
 
 
 REGULARIZERS: Registry[Callable[..., Regularizer]] = Registry("penalty")
+
+
+def checked_prox(regularizer: Regularizer, v: Array, step: float) -> Array:
+    """`regularizer.prox(v, step)`, or say that a finite point has no usable one: penalties may be the user's own."""
+    w = regularizer.prox(v, step)
+    if np.shape(w) != v.shape or (not np.all(np.isfinite(w)) and np.all(np.isfinite(v))):
+        raise InvalidParameter(
+            f"a penalty {getattr(regularizer, 'name', type(regularizer).__name__)!r} whose prox is not finite, or of "
+            "another shape, at a finite point",
+            "finite numbers of the shape of the point",
+            "correct the prox of the penalty; a budget reserved for this fit counts as spent",
+        )
+    return w

@@ -12,6 +12,7 @@ from dpadmm.privacy.plan import Request
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import Zero
+from dpadmm.problem.regularizers.base import checked_prox
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
@@ -109,5 +110,5 @@ def _shrink(x: admm.Array, problem: Problem, eta: float) -> admm.Array:
     """prox of the regulariser on the penalised coordinates; the free ones, at the end, stay."""
     penalised = problem.constraint.n_auxiliary
     out = x.copy()
-    out[:penalised] = problem.regularizer.prox(x[:penalised], eta)
+    out[:penalised] = checked_prox(problem.regularizer, x[:penalised], eta)
     return out

@@ -1,0 +1,178 @@
+"""Audit of a whole fit: estimator, row map, plan, oracle and solver as users run them, attacked by the best score.
+
+`audit_fit` takes any estimator and any two neighbouring tables; `audit_solver` takes the pair that hurts a solver most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.audit.lower_bound import (
+    epsilon_lower_bound,
+    gaussian_lower_bound,
+    gaussian_power,
+    require_probabilities,
+)
+from dpadmm.audit.witness import Witness
+from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.base import Prepared, PrivateLinearModel
+from dpadmm.estimators.linear import DPLogisticRegression
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.plan import Plan
+from dpadmm.problem.checks import count
+from dpadmm.randomness import Streams, make_streams
+from dpadmm.solvers.base import run
+
+Table = tuple[NDArray[np.float64], NDArray[Any]]
+
+AUDIT_ROWS = 10
+AUDIT_DELTA = 0.05
+"""Few rows and a large δ: what the budget allows is then large enough to be seen in a few thousand runs."""
+AUDIT_STEPS = 2
+FEWEST_RUNS = 200
+SMALL_CLIP = 0.1
+"""So small that the worst pair's gradients meet it with either label, wherever the solver has got to."""
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What an attack on many fits can and cannot refute.
+
+    Attributes
+    ----------
+    claimed, delta : float
+        The promise under attack.
+    lower_bound : float
+        With probability at least `confidence` no smaller ε is true at `delta`. Above `claimed`: the claim is refuted.
+    confidence : float
+        Over the runs of the audit.
+    runs : int
+        Fits on each of the two tables.
+    method : {"gaussian", "threshold"}
+        "gaussian" tests the claim that a full-data plan makes, that its transcript is one Gaussian of known μ;
+        "threshold" tests (ε, δ) itself, needs no such form, and more runs.
+    power : float or None
+        Lower bound to expect of a mechanism that spends all it claims on these two tables: how near the claim an audit
+        of this size can get. Known for "gaussian" only.
+    """
+
+    claimed: float
+    delta: float
+    lower_bound: float
+    confidence: float
+    runs: int
+    method: Literal["gaussian", "threshold"]
+    power: float | None = None
+
+    @property
+    def refuted(self) -> bool:
+        return self.lower_bound > self.claimed
+
+
+def audit_fit(
+    model: PrivateLinearModel,
+    table: Table,
+    neighbour: Table,
+    runs: int = 2000,
+    confidence: float = 0.999,
+    parts: Sequence[str] | None = None,
+) -> AuditResult:
+    """Attack `runs` fits of `model` on each of two neighbouring tables.
+
+    The attacker sees every noisy answer, more than is ever released, and scores it by its likelihood ratio (`Witness`).
+
+    Parameters
+    ----------
+    model : estimator
+        Unfitted; it stays so. An int `random_state` makes the audit repeatable.
+    table, neighbour : (X, y)
+        Neighbours under the relation of `model`. Not private: they are made up for the audit.
+    runs : int
+        Fits on each table.
+    parts : sequence of str or None
+        Kinds of queries the attacker looks at ("correlation" and "moments" for the halves of joint moments); None
+        looks at all of them.
+
+    Examples
+    --------
+    >>> result = audit_solver("auto", epsilon=1.0, runs=300, random_state=0)
+    >>> result.claimed, result.refuted
+    (1.0, False)
+    """
+    count("runs", runs, minimum=FEWEST_RUNS)
+    require_probabilities(model.delta, confidence)
+    suspects = model._prepared(*table), model._prepared(*neighbour)
+    if suspects[0].recipe.plan != suspects[1].recipe.plan:
+        raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")
+    streams = make_streams(model.random_state)
+    with np.errstate(all="ignore"):
+        scores = np.array([[_score(suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
+    return _judge(suspects[0].recipe.plan, scores, confidence)
+
+
+def audit_solver(
+    name: str,
+    epsilon: float,
+    delta: float = AUDIT_DELTA,
+    runs: int = 2000,
+    confidence: float = 0.999,
+    relation: str = "replace-one",
+    steps: int | None = AUDIT_STEPS,
+    random_state: int | None = None,
+) -> AuditResult:
+    """Attack logistic regression by the solver called `name` on its worst pair of neighbouring tables.
+
+    All rows but one are zero. That one has full length; its label is turned, or, under add-remove, it is taken out.
+    """
+    budget = Budget(epsilon, delta, Relation.parse(relation))
+    n_rows = max(2, min(AUDIT_ROWS, int(0.9 / budget.delta)))
+    model = DPLogisticRegression(
+        epsilon,
+        delta,
+        relation=relation,
+        solver=name,
+        steps=steps,
+        clip_norm=None if name == "auto" else SMALL_CLIP,
+        fit_intercept=False,
+        classes=(0, 1),
+        random_state=random_state,
+    )
+    return audit_fit(model, *worst_pair(n_rows, budget.relation), runs, confidence)
+
+
+def worst_pair(n_rows: int, relation: Relation = Relation.REPLACE_ONE, n_features: int = 1) -> tuple[Table, Table]:
+    """Neighbours for classes 0 and 1: one unit row with either label, or there and gone, among zero rows."""
+    X, y = np.zeros((n_rows, n_features)), np.zeros(n_rows, dtype=int)
+    X[0, 0] = 1.0
+    turned = np.concatenate([[1], y[1:]])
+    return (X, y), ((X, turned) if relation is Relation.REPLACE_ONE else (np.zeros_like(X), y))
+
+
+def _judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditResult:
+    """Full-data plans claim to be one Gaussian and are tested as such, others against (ε, δ)."""
+    (first, second), epsilon, delta = scores.T, plan.budget.epsilon, plan.budget.delta
+    if not plan.event.full_batch:
+        bound = epsilon_lower_bound(first, second, delta, confidence).epsilon
+        return AuditResult(epsilon, delta, bound, confidence, len(scores), "threshold")
+    bound = gaussian_lower_bound(first, second, delta, confidence).epsilon
+    power = gaussian_power(gaussian_shift(epsilon, delta), len(scores), delta, confidence).epsilon
+    return AuditResult(epsilon, delta, bound, confidence, len(scores), "gaussian", power)
+
+
+def _score(suspects: tuple[Prepared, Prepared], truth: int, streams: Streams, parts: Sequence[str] | None) -> float:
+    """Evidence for the second table from one fit on the table numbered `truth`."""
+    recipe = suspects[truth].recipe
+    oracle = PrivateOracle(suspects[truth].rows, recipe.plan, streams)
+    witness = Witness(oracle, recipe.plan, (suspects[0].rows, suspects[1].rows))
+    run(recipe.solver, recipe.problem, witness)
+    oracle.require_promise_kept()
+    if parts is None:
+        return witness.log_ratio
+    return sum(witness.log_ratios[part] for part in parts)

@@ -1,0 +1,194 @@
+"""Tables and penalties with something wrong or extreme in them: a finite model or a clear refusal, never a crash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, Ledger
+from dpadmm.errors import DpadmmError, InvalidParameter
+from dpadmm.estimators.penalties import PENALTIES
+from dpadmm.privacy.budget import Budget
+from dpadmm.problem import Constraint
+from dpadmm.solvers.base import SOLVERS
+
+ESTIMATORS = {
+    "logistic": lambda **more: DPLogisticRegression(1.0, 1e-6, **{"classes": [0, 1], **more}),
+    "softmax": lambda **more: DPLogisticRegression(1.0, 1e-6, **{"classes": [0, 1, 2], **more}),
+    "svm": lambda **more: DPLinearSVC(1.0, 1e-6, **{"classes": [0, 1], **more}),
+    "regression": lambda **more: DPLinearRegression(1.0, 1e-6, target_bounds=(-1, 1), **more),
+}
+EVERY = pytest.mark.parametrize("make", ESTIMATORS.values(), ids=list(ESTIMATORS))
+N = 1000
+
+
+def gaussians(*shape):
+    return np.random.default_rng(0).standard_normal(shape)
+
+
+def fit(make, X, **more):
+    model = make(random_state=0, **more).fit(X, np.arange(X.shape[0]) % 2)
+    assert np.isfinite(model.weights_).all()
+    assert np.isfinite(np.asarray(model.predict(X), dtype=float)).all()
+    return model
+
+
+@EVERY
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("table", [np.zeros, sparse.csr_matrix])
+def test_rows_of_zeros(make, intercept, table):
+    fit(make, table((N, 4)), fit_intercept=intercept)
+
+
+@EVERY
+def test_some_rows_of_zeros(make):
+    X = gaussians(N, 3)
+    X[::2] = 0
+    fit(make, X, fit_intercept=False)
+
+
+@EVERY
+@pytest.mark.parametrize(("shape", "what"), [((0, 4), "0 sample"), ((N, 0), "0 feature")])
+def test_empty_tables_are_refused(make, shape, what):
+    for table in (np.zeros, sparse.csr_matrix):
+        with pytest.raises(ValueError, match=what):
+            make().fit(table(shape), np.zeros(shape[0]))
+
+
+@EVERY
+@pytest.mark.parametrize("penalty", ["none", "l1", "fused"])
+def test_dependent_and_constant_columns(make, penalty):
+    X = gaussians(N, 3)
+    fit(make, np.column_stack([X, 2 * X, np.ones(N), np.zeros(N)]), penalty=penalty)
+
+
+@EVERY
+def test_only_constant_columns(make):
+    fit(make, np.full((N, 3), 7.0))
+
+
+@EVERY
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("penalty", ["none", "l1", "fused", "nuclear"])
+def test_one_feature(make, intercept, penalty):
+    fit(make, gaussians(N, 1), fit_intercept=intercept, penalty=penalty, steps=3)
+
+
+@EVERY
+@pytest.mark.parametrize("n_rows", [1, 2, 20])
+def test_fewer_rows_than_features(make, n_rows):
+    fit(make, gaussians(n_rows, 60))
+
+
+@EVERY
+@pytest.mark.parametrize("row_norm", [1e-30, 1e-8, 1e8, 1e30])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_extreme_row_norms(make, row_norm, dtype):
+    fit(make, gaussians(N, 3).astype(dtype), row_norm=row_norm)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("row_norm", "said"), [(0, "> 0"), (-1, "> 0"), (np.nan, "> 0"), (np.inf, "finite"), (1e31, "1e-30 to 1e30")]
+)
+def test_impossible_row_norms_are_refused(make, row_norm, said):
+    with pytest.raises(InvalidParameter, match=said):
+        fit(make, gaussians(N, 3), row_norm=row_norm)
+
+
+@pytest.mark.parametrize("estimator", [DPLogisticRegression, DPLinearSVC])
+@pytest.mark.parametrize("classes", [[1], [], [1, 1]])
+def test_fewer_than_two_declared_classes_are_refused(estimator, classes):
+    with pytest.raises(InvalidParameter, match="class"):
+        estimator(1.0, 1e-6, classes=classes).fit(gaussians(N, 3), np.ones(N))
+
+
+def test_a_declared_class_that_no_row_has_is_fine():
+    model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], random_state=0).fit(gaussians(N, 3), np.ones(N))
+    assert list(model.classes_) == [0, 1]
+
+
+@EVERY
+@pytest.mark.parametrize("penalty", ["none", "l1"])
+def test_more_features_than_a_square_matrix_fits_in_memory(make, penalty):
+    """d × d would be 320 GB: auto steps aside, says so, and nothing of that size is made."""
+    rows, columns = np.repeat(np.arange(500), 20), np.random.default_rng(0).integers(0, 200_000, 10_000)
+    X = sparse.csr_matrix((np.ones(10_000), (rows, columns)), shape=(500, 200_000))
+    model = fit(make, X, penalty=penalty, steps=5)
+    assert model.privacy_.solver == "full-admm"
+    assert "full-admm" in model.privacy_.text
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A penalty of the user's own whose prox is wrong after `good` calls."""
+
+    wrong: float
+    good: int = 0
+    name: ClassVar[str] = "broken"
+    convex: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+    calls: ClassVar[list[int]] = []
+
+    def value(self, y):
+        return 0.0
+
+    def prox(self, v, step):
+        self.calls.append(1)
+        return v if len(self.calls) <= self.good else np.full_like(v, self.wrong)
+
+
+class TestUserDefinedProx:
+    @pytest.fixture
+    def penalty(self, monkeypatch):
+        def register(regularizer):
+            monkeypatch.setitem(
+                PENALTIES._entries,
+                "broken",
+                lambda choice: (regularizer, Constraint.identity(choice.size, choice.free)),
+            )
+            Broken.calls.clear()
+            return "broken"
+
+        return register
+
+    @pytest.mark.parametrize("solver", list(SOLVERS))
+    @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+    def test_values_that_are_not_finite_are_refused_before_anything_is_released(self, penalty, solver, wrong):
+        model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], penalty=penalty(Broken(wrong)), solver=solver, steps=4)
+        with pytest.raises(InvalidParameter, match=r"'broken' whose prox is not finite.*correct the prox.*spent"):
+            model.fit(gaussians(200, 3), np.arange(200) % 2)
+        assert not [name for name in vars(model) if name.endswith("_")]
+
+    @pytest.mark.parametrize("good", [0, 1, 400])
+    def test_the_reserved_budget_counts_as_spent(self, penalty, good, tmp_path):
+        ledger = Ledger(tmp_path / "ledger.jsonl", Budget(2.0, 1e-5))
+        model = DPLogisticRegression(
+            1.0, 1e-6, classes=[0, 1], penalty=penalty(Broken(np.nan, good)), ledger=ledger, random_state=0
+        )
+        with pytest.raises(InvalidParameter, match="prox"):
+            model.fit(gaussians(200, 3), np.arange(200) % 2)
+        assert len(ledger.plans) == 1
+        assert ledger.spent[0] > 0
+        assert '"committed"' not in ledger.path.read_text()
+
+    def test_another_shape_is_refused(self, penalty):
+        class Flat(Broken):
+            def prox(self, v, step):
+                return v.sum()
+
+        with pytest.raises(DpadmmError, match="another shape"):
+            DPLogisticRegression(1.0, 1e-6, classes=[0, 1], penalty=penalty(Flat(0.0))).fit(
+                gaussians(200, 3), np.arange(200) % 2
+            )
+
+    def test_a_good_one_is_used(self, penalty):
+        good = Broken(np.nan, good=10**9)
+        for solver in SOLVERS:
+            model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], penalty=penalty(good), solver=solver, steps=4)
+            model.fit(gaussians(200, 3), np.arange(200) % 2)
+            assert Broken.calls
