@@ -21,7 +21,7 @@ from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.ledger import Ledger
+from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
@@ -67,7 +67,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     invalid_rows: str
     n_rows: int | None
     solver_options: Mapping[str, Any] | None
-    ledger: Ledger | None
+    ledger: Ledger | str | Path | None
+    dataset: str | None
     random_state: int | None
     verbose: int
 
@@ -104,27 +105,23 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: Any, y: Any) -> Self:
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            raise InvalidParameter(
-                f"ledger of type {type(self.ledger).__name__}",
-                "None or a dpadmm.Ledger",
-                "open one: Ledger(path, limit)",
-            )
         streams = make_streams(self.random_state)
+        payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
+        payment.check(budget)
         X, y = self._validated(table, y)
         target = self._declare_target(y)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
         problem = self._problem(target.loss, rowmap, X.shape[1])
         recipe = make_recipe(problem, budget, nominal, self._choices())
+        payment.check(recipe.plan)
         rows = self._private_rows(X, y, rowmap, target)
-        receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
+        payment.reserve(recipe.plan)
         oracle = PrivateOracle(rows, recipe.plan, streams)
         with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
             solution = run(recipe.solver, recipe.problem, oracle, (observe,))
         oracle.require_promise_kept()
-        if self.ledger is not None and receipt is not None:
-            self.ledger.commit(receipt, oracle.spent)
+        payment.commit(oracle.spent, solution.coefficients)
         validate_data(self, table, skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes
