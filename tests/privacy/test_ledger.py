@@ -335,6 +335,17 @@ class TestClock:
         assert fit.committed
         assert verify(ledger.place).ok
 
+    def test_an_owner_starts_the_time_anew_after_a_clock_that_ran_ahead(self, ledger, monkeypatch):
+        with monkeypatch.context() as patch:
+            self.set_clock(patch, 60 * 24 * 365)
+            ledger.reserve("census", plan(0.1))
+        with pytest.raises(FileProblem, match="starts the time anew"):
+            ledger.reserve("census", plan(0.1))
+        ledger.set_limit("census", LIMIT, owner="Ada")
+        ledger.reserve("census", plan(0.1))
+        assert len(Ledger(ledger.place).account("census").fits) == 2
+        assert verify(ledger.place).ok
+
     def test_a_small_correction_is_not(self, ledger, monkeypatch):
         self.set_clock(monkeypatch, -1)
         ledger.reserve("census", plan(0.5))

@@ -14,6 +14,7 @@ import pytest
 from dpadmm import Budget, DPLogisticRegression, Ledger
 from dpadmm.errors import FileProblem, InvalidParameter
 from dpadmm.privacy.ledger import release_digest, verify
+from dpadmm.privacy.ledger.charge import charge
 from dpadmm.privacy.ledger.entries import Head, write_entry
 from dpadmm.privacy.ledger.sqlite import APPLICATION
 from dpadmm.privacy.sampling import Poisson
@@ -140,6 +141,20 @@ class TestEdits:
             with forged._store.writing() as log:
                 log.append(entry)
             assert "charged less than it costs" in found(path.with_suffix(".forged"))
+
+    @pytest.mark.parametrize(("seeded", "copies", "said"), [(True, 1, "was seeded"), (False, 9, "more than its limit")])
+    def test_fits_that_should_have_been_refused_are_found(self, path, ledger, seeded, copies, said):
+        costly = plan(2.0)
+        cost = charge(costly.event, costly.budget.relation, 0.0)
+        with ledger._store.writing() as log:
+            head = ledger.head
+            for number in range(copies):
+                fields = {"dataset": "census", "receipt": f"{number:032}", "plan": costly.to_dict(), "seeded": seeded}
+                fields |= {"plan_digest": costly.digest, "shift": cost.shift, "slack": 0.0}
+                entry = write_entry(head, head.time, "reserve", fields)
+                log.append(entry)
+                head = Head(entry.sequence, entry.hash, head.time)
+        assert said in found(path)
 
     def test_a_trigger_that_swallows_charges_is_refused(self, path, ledger):
         with closing(sqlite3.connect(path)) as connection, connection:
@@ -315,6 +330,19 @@ class TestPostgres:
         connection.execute("DELETE FROM dpadmm_ledger WHERE sequence = 4")
         assert verify(place).ok
         assert "was set back" in found(place, head=head)
+
+    def test_who_may_only_append_can_spend_and_nothing_else(self, place, connection):
+        import psycopg
+
+        connection.execute("DROP ROLE IF EXISTS analyst; CREATE ROLE analyst LOGIN")
+        connection.execute("GRANT SELECT ON dpadmm_ledger_format TO analyst")
+        connection.execute("GRANT SELECT, INSERT ON dpadmm_ledger TO analyst")
+        theirs = place.replace("owner@", "analyst@")
+        Ledger(theirs).reserve("census", SMALL)
+        with psycopg.connect(theirs) as analyst, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            analyst.execute("ALTER TABLE dpadmm_ledger DISABLE TRIGGER USER")
+        assert verify(place).ok
+        connection.execute("DROP OWNED BY analyst; DROP ROLE analyst")
 
     def test_a_newer_ledger_and_an_empty_database_are_refused(self, place, connection, server):
         connection.execute("UPDATE dpadmm_ledger_format SET version = 2")

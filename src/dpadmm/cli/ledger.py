@@ -24,6 +24,14 @@ Keep a record of what every data set has spent, over all fits.
 
 A ledger is a file, or postgresql://… for a team. Give it to `dpadmm fit --ledger PATH --dataset NAME` or to an \
 estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded.
+
+\b
+Examples
+  dpadmm ledger init team.db --dataset census --epsilon 2 --delta 1e-6
+  dpadmm fit census.csv --schema census.toml --target income --epsilon 0.5 \\
+      --delta 1e-7 --ledger team.db --dataset census --out model
+  dpadmm ledger show team.db --picture spending.png
+  dpadmm ledger verify team.db --model model
 """
 EPILOG = f"Exit codes: {failures.EXIT_CODES}."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,10 @@ def spending_picture(accounts: Sequence[Spending], until: datetime) -> bytes:
     for account, colour in zip(accounts, cycle(COLOURS), strict=False):
         _steps(axes, account, until, colour)
     _frame(axes)
+    # At least an hour, so that a first fit a moment ago has an axis to stand on.
+    left: Any = min([until - timedelta(hours=1), *(time for account in accounts for time in account.times)])
+    right: Any = max([until, *(time for account in accounts for time in account.times)])
+    axes.set_xlim(left, right)
     if accounts:
         axes.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(0.0, -0.12))
     stream = io.BytesIO()

@@ -57,13 +57,11 @@ class Account:
         return (self.spent_after(len(self.fits)), self.limit.delta) if self.fits else (0.0, 0.0)
 
     def spent_after(self, count: int) -> float:
-        """ε of the first `count` fits at the δ of the limit."""
-        epsilon = total_epsilon(self.charges[:count], self.limit.delta)
-        if count == 1 and self.fits[0].charge.slack > 0:
-            first = self.fits[0].plan
-            if first.budget.delta <= self.limit.delta:
-                return min(epsilon, first.epsilon_achieved)
-        return epsilon
+        """ε of the first `count` fits at the δ of the limit; a first fit accepted by its own certificate keeps it."""
+        charges = self.charges[:count]
+        if count == 1 and judged_epsilon(charges, self.limit) > self.limit.epsilon:
+            return self.fits[0].plan.epsilon_achieved
+        return total_epsilon(charges, self.limit.delta)
 
     def require_open(self, relation: Relation, seeded: bool) -> None:
         """Refuse a fit under another relation, or with noise that can be repeated."""

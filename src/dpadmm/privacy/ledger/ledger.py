@@ -55,16 +55,21 @@ class Page:
     log: Log
     book: Book
 
-    def append(self, kind: str, fields: dict[str, Any], punctual: bool = True) -> None:
-        """Write one entry; a `punctual` one is refused if the clock has gone backwards."""
+    def append(self, kind: str, fields: dict[str, Any]) -> None:
+        """Write one entry.
+
+        If the clock has gone backwards new charges are refused; a commit takes the time of the last entry, so that no
+        finished fit is lost; a limit, the act of an owner, starts the time anew.
+        """
         now, last = self.log.now(), self.book.head.time
-        if punctual and moment(now) + CLOCK_TOLERANCE < moment(last):
+        if kind == "reserve" and moment(now) + CLOCK_TOLERANCE < moment(last):
             raise FileProblem(
                 f"a clock at {now}, before the last entry of the ledger at {last}",
                 "a clock that does not go backwards",
-                "set the clock; nothing was recorded by this step",
+                "set the clock; if it was ahead before, let an owner set a limit again, which starts the time anew; "
+                "nothing was charged",
             )
-        entry = write_entry(self.book.head, max(now, last), kind, fields)
+        entry = write_entry(self.book.head, now if kind == "limit" else max(now, last), kind, fields)
         self.log.append(entry)
         self.book = self.book.after([entry])
 
@@ -190,7 +195,7 @@ class Ledger:
                     "given a fit that differs from the one reserved; expected the reserved queries, noise and seeding; "
                     "the reservation stays charged and the model must not be released"
                 )
-            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release}, punctual=False)
+            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release})
 
     # -- looking -------------------------------------------------------------------------------------------------
 

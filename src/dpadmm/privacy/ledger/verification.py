@@ -74,7 +74,9 @@ def verify(place: str | Path, head: str | None = None, releases: Sequence[tuple[
         return Verification(store.place, len(entries), "", (problem.given,))
     if not book.ledger:
         problems.append("the first entry is missing")
-    problems += [what for account in book.accounts.values() for fit in account.fits for what in _faults(account, fit)]
+    for account in book.accounts.values():
+        problems += [what for fit in account.fits for what in _faults(account, fit)]
+        problems += _overspent(account)
     problems += _missing(entries, book, head, releases)
     return Verification(store.place, len(entries), str(book.head), tuple(problems))
 
@@ -100,7 +102,17 @@ def _faults(account: Account, fit: Fit) -> list[str]:
         found.append(f"{name} was charged less than it costs")
     if plan.budget.relation is not account.limit.relation:
         found.append(f"{name} was certified for another relation than its data set")
+    if fit.seeded and not account.test:
+        found.append(f"{name} was seeded, and the data is not marked as a test")
     return found
+
+
+def _overspent(account: Account) -> list[str]:
+    try:
+        account.require_covers_spending()
+    except InvalidParameter:
+        return [f"{account.dataset!r} has spent more than its limit"]
+    return []
 
 
 def _missing(entries: Sequence[Entry], book: Book, head: str | None, releases: Sequence[tuple[str, str]]) -> list[str]:
