@@ -263,3 +263,23 @@ class TestDisks:
             Ledger(small_disk / "ledger.db")
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
         assert len(Ledger(small_disk / "ledger.db").account("census").fits) == 1
+
+
+class TestDurability:
+    """A killed process does not show a missing flush; only a power cut would. So the settings themselves are asked."""
+
+    def test_every_commit_of_a_file_is_flushed(self, path):
+        connection = made(path)._store._connected()
+        asked = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")}
+        connection.close()
+        assert asked == {"journal_mode": "wal", "synchronous": 2}
+
+    @pytest.mark.slow
+    def test_every_commit_of_a_server_is_flushed_whatever_its_default(self):
+        with postgres_server() as server:
+            place = new_database(server)
+            ledger = made(place)
+            with ledger._store._connected() as connection:
+                connection.execute(f"ALTER DATABASE {place.split('/')[-1]} SET synchronous_commit = off")
+            with ledger._store.writing() as log:
+                assert log.connection.execute("SHOW synchronous_commit").fetchone()[0] == "on"

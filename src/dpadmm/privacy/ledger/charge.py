@@ -34,6 +34,8 @@ Floats = NDArray[np.float64]
 SLACK_SHARE = 0.05
 # Points at which a mini-batch fit is compared with its Gaussian: 96 cost less than 0.2 % in µ.
 POINTS = 96
+# Covers the rounding of both sides of a comparison.
+ROUNDING = 1e-9
 # µ is found to this relative accuracy, on its private side.
 ACCURACY = 1e-6
 
@@ -105,7 +107,7 @@ def _dominating_shift(event: Event, relation: Relation, slack: float) -> float:
     upper = np.array([judge.delta(event, float(epsilon), relation) for epsilon in grid])
     # Beyond the last point the profile is below the slack, and so it may be taken to be there.
     upper[-1] = min(upper[-1], slack)
-    needed = (upper - slack) / (1.0 - slack)
+    needed = np.maximum(upper - slack, 0.0) / (1.0 - slack) * (1.0 + ROUNDING)
     low, high = SMALLEST_SHIFT, 1.0
     while not _dominates(high, grid, needed):
         low, high = high, 2.0 * high

@@ -75,7 +75,7 @@ def read_entries(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Head, d
         try:
             content = entry.content
             known = content["kind"] in KINDS and content["sequence"] == entry.sequence
-            time = str(content["time"])
+            time = stamp(moment(content["time"]))
             # An owner who sets a limit starts the time anew, should a clock have run ahead.
             known = known and (time >= head.time or content["kind"] == "limit")
         except (ValueError, TypeError, KeyError):
@@ -102,4 +102,4 @@ def stamp(time: datetime) -> str:
 
 def moment(text: str) -> datetime:
     """The inverse of `stamp`."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    return datetime.fromisoformat(text)
