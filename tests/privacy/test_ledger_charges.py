@@ -16,7 +16,15 @@ from dpadmm.privacy import profiles
 from dpadmm.privacy.accountants import PldAccountant
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.ledger.charge import SLACK_SHARE, Charge, charge, judged_epsilon, next_slack, total_epsilon
+from dpadmm.privacy.ledger.charge import (
+    SLACK_SHARE,
+    Charge,
+    _dominates,
+    charge,
+    judged_epsilon,
+    next_slack,
+    total_epsilon,
+)
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 
@@ -111,6 +119,14 @@ class TestDomination:
         grid = np.linspace(0, judge.epsilon(event, slack, neighbours), 60)
         upper = np.array([judge.delta(event, float(epsilon), neighbours) for epsilon in grid])
         assert (upper > (1 - slack) * profiles.gaussian(0.99 * cost.shift, grid) + slack).any()
+
+    def test_between_its_points_the_profile_may_be_as_large_as_its_chord(self):
+        """A Gaussian through the ends of a chord lies below it in between, and dominates nothing that fills it."""
+        grid = np.array([0.0, 1.0])
+        chord = profiles.gaussian(0.5, grid)
+        assert not _dominates(0.5, grid, chord)
+        assert not _dominates(0.55, grid, chord)
+        assert _dominates(1.5, grid, chord)
 
     def test_full_data_is_exact(self):
         event = plan(0.5).event
