@@ -32,6 +32,7 @@ experiments: $(DEV_READY)
 	$(BIN)/python -m experiments.demo_features
 	$(BIN)/python -m experiments.regression
 	$(BIN)/python -m experiments.claims
+	$(BIN)/python -m experiments.ledger
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpadmm needs Python 3.11 or newer: make PYTHON=python3.12 demo")'

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpadmm._version import __version__
-from dpadmm.cli import audit, demo, evaluate, failures, fit, plan, predict, schema, statement, version
+from dpadmm.cli import audit, demo, evaluate, failures, fit, ledger, plan, predict, schema, statement, version
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
 
@@ -33,6 +33,7 @@ app.command("predict", help=predict.HELP, epilog=CODES)(predict.predict)
 app.command("evaluate", help=evaluate.HELP, epilog=CODES)(evaluate.evaluate)
 app.command("statement", help=statement.HELP, epilog=CODES)(statement.statement)
 app.command("audit", help=audit.HELP, epilog=CODES)(audit.audit)
+app.add_typer(ledger.app, name="ledger")
 app.command("version", epilog=CODES)(version.version)
 
 

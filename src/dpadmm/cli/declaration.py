@@ -27,6 +27,8 @@ class FitRequest:
     relation: str
     rows: int | None
     accountant: str | None
+    ledger: str | None
+    dataset: str | None
     model: str
     penalty: str
     alpha: float
@@ -92,6 +94,8 @@ def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
         "accountant": request.accountant,
         "invalid_rows": request.invalid_rows,
         "n_rows": request.rows,
+        "ledger": request.ledger,
+        "dataset": request.dataset,
         "random_state": request.seed,
         "verbose": int(verbose),
     }
@@ -104,7 +108,7 @@ def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
 
 
 def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> None:
-    """Refuse what can be refused without the table.
+    """Refuse what can be refused without the table, a budget beyond what the ledger has left included.
 
     With `--rows` the whole plan is certified. Without it a plan for one row read in full stands in: it is always
     certifiable, and its making looks at every other choice.
@@ -112,11 +116,13 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
     from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
     from dpadmm.privacy.accountants import make_accountant
     from dpadmm.privacy.budget import Budget, Relation
+    from dpadmm.privacy.ledger import Payment
     from dpadmm.privacy.sampling import make_sampler
     from dpadmm.randomness import make_streams
 
     budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
-    make_streams(request.seed)
+    payment = Payment(request.ledger, request.dataset, seeded=not make_streams(request.seed).secret)
+    payment.check(budget)
     if request.invalid_rows not in ("error", "zero"):
         raise InvalidParameter(f"--invalid-rows {request.invalid_rows}", "error or zero", "choose one of these")
     if request.accountant is not None:
@@ -135,7 +141,9 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         accountant=request.accountant if known else "gaussian",
         smoothing=request.smoothing,
     )
-    make_recipe(problem, budget, request.rows or 1, choices)
+    recipe = make_recipe(problem, budget, request.rows or 1, choices)
+    if known:
+        payment.check(recipe.plan)
 
 
 def _problem(request: FitRequest, model: Any, schema: Schema) -> Any:

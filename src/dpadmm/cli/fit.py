@@ -47,6 +47,8 @@ def fit(
     delta: options.Delta,
     relation: options.Relation = "replace-one",
     accountant: options.Accountant = None,
+    ledger: options.LedgerPlace = None,
+    dataset: options.LedgerDataset = None,
     model: options.Model = "logistic",
     penalty: options.Penalty = "none",
     alpha: options.Alpha = 1e-4,

@@ -48,6 +48,10 @@ Relation = Annotated[str, _budget("--relation", metavar="NAME", help="Neighbours
 Accountant = Annotated[
     str | None, _budget("--accountant", metavar="NAME", help="pld, rdp or gaussian; chosen if left out.")
 ]
+LedgerPlace = Annotated[str | None, _budget("--ledger", metavar="PATH", help="Record to charge; see `dpadmm ledger`.")]
+LedgerDataset = Annotated[
+    str | None, _budget("--dataset", metavar="NAME", help="The owner's name for this table in the ledger.")
+]
 
 Model = Annotated[str, _training("--model", "-m", metavar="NAME", help="logistic, svm, regression or huber.")]
 Penalty = Annotated[str, _training("--penalty", metavar="NAME", help=_PENALTIES)]

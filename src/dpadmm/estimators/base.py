@@ -21,7 +21,8 @@ from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.ledger import Ledger
+from dpadmm.privacy.ledger import Ledger, Payment
+from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
@@ -78,7 +79,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     invalid_rows: str
     n_rows: int | None
     solver_options: Mapping[str, Any] | None
-    ledger: Ledger | None
+    ledger: Ledger | str | Path | None
+    dataset: str | None
     random_state: int | None
     verbose: int
 
@@ -114,37 +116,38 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             return self._fit(X, y)
 
     def _fit(self, table: Any, y: Any) -> Self:
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            raise InvalidParameter(
-                f"ledger of type {type(self.ledger).__name__}",
-                "None or a dpadmm.Ledger",
-                "open one: Ledger(path, limit)",
-            )
         streams = make_streams(self.random_state)
-        prepared = self._prepared(table, y)
+        payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
+        prepared = self._prepared(table, y, payment.check)
         recipe, target = prepared.recipe, prepared.target
-        receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
+        payment.reserve(recipe.plan)
         oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
         with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
             solution = run(recipe.solver, recipe.problem, oracle, (observe,))
         oracle.require_promise_kept()
-        if self.ledger is not None and receipt is not None:
-            self.ledger.commit(receipt, oracle.spent)
+        payment.commit(oracle.spent, solution.coefficients)
         validate_data(self, table, skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes
         self._release(prepared, solution.coefficients, seeded=not streams.secret)
         return self
 
-    def _prepared(self, table: Any, y: Any) -> Prepared:
-        """Declare, plan and map: all that `fit` does before anything is charged or asked."""
+    def _prepared(
+        self, table: Any, y: Any, affordable: Callable[[Budget | Plan], None] = lambda wanted: None
+    ) -> Prepared:
+        """Declare, plan and map: all that `fit` does before anything is charged or asked.
+
+        `affordable` refuses a budget before the rows are looked at, and the plan before they are mapped.
+        """
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        affordable(budget)
         X, y = self._validated(table, y)
         target = self._declare_target(y)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
         problem = self._problem(target.loss, rowmap, X.shape[1])
         recipe = make_recipe(problem, budget, nominal, self._choices())
+        affordable(recipe.plan)
         rows = self._private_rows(X, y, rowmap, target)
         assumptions = (*target.assumptions, *assumed, *_on_invalid_rows(self.invalid_rows))
         return Prepared(recipe, rows, rowmap, target, assumptions)

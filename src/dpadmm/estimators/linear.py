@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,11 @@ PARAMETERS = """
         Public nominal number of rows, for relation="add-remove".
     solver_options : dict or None
         Any further public field of the solver, such as step_size, beta, averaging or momentum.
-    ledger : dpadmm.Ledger or None
-        Account of the table: charged before training, refuses a fit beyond its limit. Survives `clone` and grid search.
+    ledger : dpadmm.Ledger, path or None
+        Record of what data sets have spent: charged before training, refuses a fit beyond the limit of `dataset`.
+        Survives `clone` and grid search.
+    dataset : str or None
+        The owner's name for these rows in the ledger.
     random_state : None or int
         None draws noise from a cryptographic generator; an int makes the fit repeatable and NOT private.
     verbose : int
@@ -106,7 +110,8 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         invalid_rows: str = "error",
         n_rows: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
-        ledger: Ledger | None = None,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -235,7 +240,8 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         invalid_rows: str = "error",
         n_rows: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
-        ledger: Ledger | None = None,
+        ledger: Ledger | str | Path | None = None,
+        dataset: str | None = None,
         random_state: int | None = None,
         verbose: int = 0,
     ) -> None:

@@ -92,7 +92,8 @@ def _description(model: Any) -> dict[str, Any]:
         "parameters": {
             name: value
             for name, value in model.get_params().items()
-            if name != "random_state" and _storable(value)  # a seed would give the noise away
+            # A seed would give the noise away; the address of a ledger may hold a password.
+            if name not in ("random_state", "ledger") and _storable(value)
         },
         "row_map": {
             "row_norm": rowmap.row_norm,
@@ -144,7 +145,7 @@ def _checksum(description: dict[str, Any]) -> str:
 
 
 def _storable(value: Any) -> bool:
-    """Whether a parameter can be written as JSON; graphs as arrays, smoothers and ledgers are left out."""
+    """Whether a parameter can be written as JSON; graphs as arrays and smoothers are left out."""
     try:
         json.dumps(value, default=_plain_number)
     except (TypeError, ValueError):

@@ -1,8 +1,18 @@
-"""What people read: the coefficient picture, the HTML page, the report folder, and test metrics."""
+"""What people read: the coefficient picture, the HTML page, the report folder, test metrics, and what was spent."""
 
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
 from dpadmm.report.folder import REPORT_FILES, write_report
 from dpadmm.report.metrics import classification_metrics, regression_metrics
+from dpadmm.report.spending import Spending, spending_picture
 
-__all__ = ["REPORT_FILES", "Coefficients", "Report", "classification_metrics", "regression_metrics", "write_report"]
+__all__ = [
+    "REPORT_FILES",
+    "Coefficients",
+    "Report",
+    "Spending",
+    "classification_metrics",
+    "regression_metrics",
+    "spending_picture",
+    "write_report",
+]

@@ -1,0 +1,259 @@
+"""`dpadmm ledger`: make, show, limit, verify and export the record of what data sets have spent."""
+
+from __future__ import annotations
+
+import json as json_text
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpadmm.cli import failures
+from dpadmm.cli.options import Force, Json
+from dpadmm.cli.outputs import check_new_file, write_new_file
+from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
+from dpadmm.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpadmm.privacy.ledger import Ledger
+    from dpadmm.privacy.ledger.book import Account
+
+HELP = """\
+Keep a record of what every data set has spent, over all fits.
+
+A ledger is a file, or postgresql://… for a team. Give it to `dpadmm fit --ledger PATH --dataset NAME` or to an \
+estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded.
+
+\b
+Examples
+  dpadmm ledger init team.db --dataset census --epsilon 2 --delta 1e-6
+  dpadmm fit census.csv --schema census.toml --target income --epsilon 0.5 \\
+      --delta 1e-7 --ledger team.db --dataset census --out model
+  dpadmm ledger show team.db --picture spending.png
+  dpadmm ledger verify team.db --model model
+"""
+EPILOG = f"Exit codes: {failures.EXIT_CODES}."
+
+app = typer.Typer(help=HELP, epilog=EPILOG, no_args_is_help=True, rich_markup_mode="rich")
+
+Place = Annotated[str, typer.Argument(metavar="PATH", help="The ledger: a file, or postgresql://user@host/database.")]
+Dataset = Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="The owner's name for the data.")]
+Epsilon = Annotated[float | None, typer.Option("--epsilon", "-e", metavar="X", help="ε that all fits may spend.")]
+Delta = Annotated[float | None, typer.Option("--delta", "-d", metavar="X", help="δ that all fits may spend.")]
+Relation = Annotated[str, typer.Option("--relation", metavar="NAME", help="Neighbours: replace-one or add-remove.")]
+Owner = Annotated[
+    str | None, typer.Option("--owner", metavar="NAME", help="Who answers for the data; you, if left out.")
+]
+Test = Annotated[bool, typer.Option("--test", help="The data is not private: seeded fits are accepted.")]
+Picture = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Write a PNG of spending over time.")]
+Witness = Annotated[str | None, typer.Option("--head", metavar="N:HASH", help="A head noted earlier; must be there.")]
+Models = Annotated[list[Path] | None, typer.Option("--model", metavar="DIR", help="A model that must be paid for.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write; standard output if left out.")
+]
+
+
+@app.command(epilog=EPILOG)
+def init(
+    path: Place,
+    dataset: Dataset = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = "replace-one",
+    owner: Owner = None,
+    test: Test = False,
+    json: Json = False,
+) -> None:
+    """Make a ledger, and maybe declare its first data set."""
+    from dpadmm.privacy.ledger import Ledger
+
+    limit_given = _limit(dataset, epsilon, delta, relation)
+    ledger = Ledger.create(path)
+    if limit_given is not None and dataset is not None:
+        ledger.set_limit(dataset, limit_given, owner, test or None)
+    _tell(ledger, f"Made the ledger {ledger.place}.", json)
+
+
+@app.command(epilog=EPILOG)
+def limit(
+    path: Place,
+    dataset: Dataset = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    relation: Relation = "replace-one",
+    owner: Owner = None,
+    test: Test = False,
+    json: Json = False,
+) -> None:
+    """Declare a data set with its limit, change the limit, or list all limits."""
+    from dpadmm.privacy.ledger import Ledger
+
+    wanted = _limit(dataset, epsilon, delta, relation)
+    ledger = Ledger(path)
+    if wanted is None or dataset is None:
+        _tell(ledger, f"Limits in {ledger.place}", json)
+        return
+    ledger.set_limit(dataset, wanted, owner, test or None)
+    _tell(ledger, f"All fits on {dataset} together may spend ε = {epsilon:g}, δ = {delta:g}.", json)
+
+
+@app.command(epilog=EPILOG)
+def show(path: Place, picture: Picture = None, force: Force = False, json: Json = False) -> None:
+    """Show what was spent, fit by fit, in a table and maybe as a picture."""
+    from dpadmm.privacy.ledger import Ledger
+
+    if picture is not None:
+        check_new_file(picture, force)
+    ledger = Ledger(path)
+    if picture is not None:
+        write_new_file(picture, _picture(ledger))
+    if json:
+        print_json({**_summary(ledger), "entries": _entries(ledger)})
+        return
+    _print_accounts(ledger, f"Ledger {ledger.place}")
+    fits = [cells for account in ledger.accounts for cells in _fit_rows(account)]
+    if fits:
+        print_table(("charged", "data set", "fit", "ε, δ alone", "noise", "state", "ε in all"), fits)
+    print_line(f"Head: {ledger.head}", style="dim")
+
+
+@app.command(epilog=EPILOG)
+def verify(path: Place, head: Witness = None, model: Models = None, json: Json = False) -> None:
+    """Check every hash, charge and total of a ledger; with --head or --model, also that nothing was cut off."""
+    from dpadmm.cli.model_folder import read_model
+    from dpadmm.privacy.ledger import release_digest
+    from dpadmm.privacy.ledger import verify as check
+
+    models = [read_model(folder) for folder in model or ()]
+    releases = [(trained.plan_.digest, release_digest(trained.weights_)) for trained in models]
+    with working("computing every charge again", visible=not json):
+        found = check(path, head, releases)
+    if json:
+        print_json(found.to_dict())
+    elif found.ok:
+        print_line(f"{found.place}: {found.entries} entries, all as they were written. Head: {found.head}")
+    else:
+        for problem in found.problems:
+            print_line(f"{found.place}: {problem}", style="bold red")
+    if not found.ok:
+        raise typer.Exit(failures.FILE_PROBLEM)
+
+
+@app.command(epilog=EPILOG)
+def export(path: Place, out: Out = None, force: Force = False, json: Json = False) -> None:
+    """Write the record as text, one entry a line, or as one JSON document."""
+    from dpadmm.privacy.ledger import Ledger
+
+    if out is not None:
+        check_new_file(out, force)
+    ledger = Ledger(path)
+    entries = _entries(ledger)
+    document = {**_summary(ledger), "entries": entries}
+    text = json_text.dumps(document, indent=2) if json else "\n".join(map(json_text.dumps, entries))
+    if out is None:
+        print(text)
+    else:
+        write_new_file(out, f"{text}\n".encode())
+
+
+def _limit(dataset: str | None, epsilon: float | None, delta: float | None, relation: str) -> Any:
+    """A whole limit, or none of its parts."""
+    from dpadmm.privacy.budget import Budget
+    from dpadmm.privacy.budget import Relation as Neighbours
+
+    given = [value is not None for value in (dataset, epsilon, delta)]
+    if not any(given):
+        return None
+    if not all(given) or epsilon is None or delta is None:
+        raise InvalidParameter(
+            "part of a limit", "--dataset NAME, --epsilon X and --delta X together", "give all three, or none"
+        )
+    return Budget(epsilon, delta, Neighbours.parse(relation))
+
+
+def _tell(ledger: Ledger, title: str, as_json: bool) -> None:
+    if as_json:
+        print_json(_summary(ledger))
+    else:
+        _print_accounts(ledger, title)
+
+
+def _summary(ledger: Ledger) -> dict[str, Any]:
+    return {
+        "place": ledger.place,
+        "head": str(ledger.head),
+        "datasets": [_account_fields(account) for account in ledger.accounts],
+    }
+
+
+def _account_fields(account: Account) -> dict[str, Any]:
+    epsilon, delta = account.spent
+    return {
+        "dataset": account.dataset,
+        "owner": account.owner,
+        "test": account.test,
+        "relation": str(account.limit.relation),
+        "limit": {"epsilon": account.limit.epsilon, "delta": account.limit.delta},
+        "spent": {"epsilon": epsilon, "delta": delta},
+        "fits": len(account.fits),
+        "committed": sum(fit.committed for fit in account.fits),
+    }
+
+
+def _entries(ledger: Ledger) -> list[dict[str, Any]]:
+    return [{**entry.content, "hash": entry.hash} for entry in ledger.entries]
+
+
+def _print_accounts(ledger: Ledger, title: str) -> None:
+    accounts = ledger.accounts
+    if not accounts:
+        print_pairs(title, [("data sets", "none yet: dpadmm ledger limit PATH --dataset NAME --epsilon X --delta X")])
+        return
+    print_line(title, style="bold")
+    head = ("data set", "owner", "neighbours", "fits", "spent ε", "limit ε", "at δ", "")
+    print_table(head, [_account_cells(account) for account in accounts])
+
+
+def _account_cells(account: Account) -> tuple[str, ...]:
+    return (
+        account.dataset,
+        account.owner,
+        str(account.limit.relation),
+        str(len(account.fits)),
+        f"{account.spent[0]:.4g}",
+        f"{account.limit.epsilon:g}",
+        f"{account.limit.delta:g}",
+        "test data" if account.test else "",
+    )
+
+
+def _fit_rows(account: Account) -> list[tuple[str, ...]]:
+    return [
+        (
+            fit.time[:19].replace("T", " "),
+            account.dataset,
+            fit.receipt[:8],
+            f"{fit.plan_fields['epsilon']:g}, {fit.plan_fields['delta']:g}",
+            "seeded" if fit.seeded else "secret",
+            "committed" if fit.committed else "reserved only",
+            f"{account.spent_after(number):.4g}",
+        )
+        for number, fit in enumerate(account.fits, start=1)
+    ]
+
+
+def _picture(ledger: Ledger) -> bytes:
+    from dpadmm.privacy.ledger.entries import moment
+    from dpadmm.report import Spending, spending_picture
+
+    accounts = [
+        Spending(
+            account.dataset,
+            account.limit.epsilon,
+            [moment(fit.time) for fit in account.fits],
+            [account.spent_after(number) for number in range(1, len(account.fits) + 1)],
+        )
+        for account in ledger.accounts
+    ]
+    return spending_picture(accounts, datetime.now(UTC))

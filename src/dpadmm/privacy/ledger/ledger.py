@@ -1,0 +1,296 @@
+"""`Ledger`: reserve before training, commit after it, refuse what would exceed the limit of the data set."""
+
+from __future__ import annotations
+
+import getpass
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from dpadmm._version import __version__
+from dpadmm.errors import FileProblem, InvalidParameter, PromiseBroken
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.events import Event
+from dpadmm.privacy.ledger.book import Account, Book
+from dpadmm.privacy.ledger.charge import Charge, charge
+from dpadmm.privacy.ledger.entries import FORMAT, Entry, Head, damaged, moment, write_entry
+from dpadmm.privacy.ledger.store import Log, Store, store_at
+from dpadmm.privacy.plan import Plan
+
+# A clock may step back this far (a correction by the network) before new charges are refused.
+CLOCK_TOLERANCE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a ledger object has seen: which record, up to which entry, and the state there if it still knows it."""
+
+    book: Book = field(default_factory=Book)
+    ledger: str = ""
+    head: Head = field(default_factory=Head)
+
+    def continued(self, log: Log) -> Book:
+        """The state now; a record that does not continue what was seen is refused."""
+        known = self.book.head
+        entries = log.entries(max(known.sequence - 1, 0))
+        if known.sequence and (not entries or entries[0].hash != known.hash):
+            raise damaged("entries that were there before are gone or changed: it was exchanged or set back")
+        book = self.book.after(entries[1:] if known.sequence else entries)
+        if not book.ledger:
+            raise damaged("the first entry is missing")
+        seen = [entry.hash for entry in entries if entry.sequence == self.head.sequence]
+        if self.ledger and (book.ledger != self.ledger or seen != [self.head.hash]):
+            raise damaged("entries that were there before are gone or changed: it was exchanged or set back")
+        return book
+
+
+@dataclass
+class Page:
+    """The record inside one transaction, with its state."""
+
+    log: Log
+    book: Book
+
+    def append(self, kind: str, fields: dict[str, Any]) -> None:
+        """Write one entry.
+
+        If the clock has gone backwards new charges are refused; a commit takes the time of the last entry, so that no
+        finished fit is lost; a limit, the act of an owner, starts the time anew.
+        """
+        now, last = self.log.now(), self.book.head.time
+        if kind == "reserve" and moment(now) + CLOCK_TOLERANCE < moment(last):
+            raise FileProblem(
+                f"a clock at {now}, before the last entry of the ledger at {last}",
+                "a clock that does not go backwards",
+                "set the clock; if it was ahead before, let an owner set a limit again, which starts the time anew; "
+                "nothing was charged",
+            )
+        entry = write_entry(self.book.head, now if kind == "limit" else max(now, last), kind, fields)
+        self.log.append(entry)
+        self.book = self.book.after([entry])
+
+
+class Ledger:
+    """What every data set has spent: open an existing record.
+
+    Parameters
+    ----------
+    place : str or Path
+        A file, or postgresql://user@host/database for a team. It must exist: see `create`.
+
+    Notes
+    -----
+    *Formal guarantees.* A plan is charged in full by `reserve`, before training; a crash leaves it charged, and nothing
+    is ever refunded. Fits on one data set add up as Gaussians and are refused before their total exceeds the limit
+    the owner set; this holds when each fit is chosen after seeing all earlier models (docs/proofs/ledger.md). Fits on
+    parts of a data set, as in cross-validation, are charged as if on all of it. A data set is what its owner calls by
+    one name: nothing is computed from rows, so that two names for the same people are two accounts.
+
+    A ledger object holds no connection. `copy.deepcopy` gives the same ledger and pickling another door to it, so
+    that scikit-learn's `clone`, threads and worker processes cannot spend outside it. It remembers the last entry it
+    saw and refuses a place that was exchanged or set back since.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db")
+    >>> ledger.set_limit("census", Budget(1.0, 1e-5), owner="Ada")
+    >>> ledger.spent("census")
+    (0.0, 0.0)
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self._store: Store = store_at(place)
+        self._memory = Memory()
+        self._read()
+
+    @classmethod
+    def create(cls, place: str | Path) -> Self:
+        """Make an empty ledger at a new place and open it."""
+        fields = {"ledger": uuid.uuid4().hex, "format": FORMAT, "library": __version__}
+        store_at(place).create(lambda now: write_entry(Head(), now, "create", fields))
+        return cls(place)
+
+    # -- limits --------------------------------------------------------------------------------------------------
+
+    def set_limit(self, dataset: str, limit: Budget, owner: str | None = None, test: bool | None = None) -> None:
+        """Declare a data set with what all fits on it may spend together, or change that limit.
+
+        Parameters
+        ----------
+        dataset : str
+            The owner's name for the data.
+        limit : Budget
+            (ε, δ) and the relation under which every fit must be certified. A limit below what is spent is refused.
+        owner : str, optional
+            Who answers for the data; by default the user of the operating system. Only the same owner may change it.
+        test : bool, optional
+            Marks data that is not private. Only then are seeded fits accepted. Fixed by the first limit.
+        """
+        name, owner = _named("dataset", dataset), _named("owner", _user() if owner is None else owner)
+        with self._page(self._store.writing) as page:
+            before = page.book.accounts.get(name)
+            account = Account(name, owner, limit, bool(test))
+            if before is not None:
+                _require_same(before, limit, owner, test)
+                account = replace(before, limit=limit)
+                account.require_covers_spending()
+            page.append("limit", {"dataset": name, "owner": owner, **_limit_fields(limit), "test": account.test})
+
+    # -- spending ------------------------------------------------------------------------------------------------
+
+    def check(self, dataset: str | None, wanted: Budget | Plan, seeded: bool = False) -> None:
+        """Refuse, before any row is read, a budget or plan that `reserve` would refuse now. Charges nothing.
+
+        A budget alone is refused only if every plan for it would be.
+        """
+        account = self._read().account(dataset)
+        relation = wanted.relation if isinstance(wanted, Budget) else wanted.budget.relation
+        account.require_open(relation, seeded)
+        if isinstance(wanted, Budget):
+            account.require_room_for(wanted)
+        else:
+            account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
+
+    def reserve(self, dataset: str | None, plan: Plan, seeded: bool = False) -> str:
+        """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing."""
+        account = self._read().account(dataset)
+        while True:
+            # Mini-batch fits take a second to price: outside the lock, and again if another fit came first.
+            cost = charge(plan.event, plan.budget.relation, account.next_slack)
+            with self._page(self._store.writing) as page:
+                account = page.book.account(dataset)
+                if cost.slack <= account.next_slack:
+                    account.require_open(plan.budget.relation, seeded)
+                    account.require_room(plan, cost)
+                    receipt = uuid.uuid4().hex
+                    page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
+                    return receipt
+
+    def commit(self, receipt: str, spent: Event, seeded: bool = False, release: str | None = None) -> None:
+        """Note that a reserved plan was carried out exactly.
+
+        Parameters
+        ----------
+        receipt : str
+            From `reserve`.
+        spent : Event
+            What the oracle performed. Anything but the reserved event is refused.
+        seeded : bool
+            Whether the noise can be repeated. Refused unless the data set is marked as a test.
+        release : str, optional
+            Digest of the released model (`release_digest`), by which `verify` finds it again.
+        """
+        with self._page(self._store.writing) as page:
+            account, fit = page.book.fit(receipt)
+            account.require_open(account.limit.relation, seeded)
+            if fit.committed:
+                raise PromiseBroken("given a receipt that was committed before; expected one receipt for each fit")
+            if fit.plan.event != spent or fit.seeded != seeded:
+                raise PromiseBroken(
+                    "given a fit that differs from the one reserved; expected the reserved queries, noise and seeding; "
+                    "the reservation stays charged and the model must not be released"
+                )
+            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release})
+
+    # -- looking -------------------------------------------------------------------------------------------------
+
+    def spent(self, dataset: str) -> tuple[float, float]:
+        """(ε, δ) of everything charged to a data set, committed or not; (0, 0) before the first fit."""
+        return self._read().account(dataset).spent
+
+    def account(self, dataset: str) -> Account:
+        """Owner, limit and fits of one data set."""
+        return self._read().account(dataset)
+
+    @property
+    def accounts(self) -> tuple[Account, ...]:
+        """All data sets, in the order of their declaration."""
+        return tuple(self._read().accounts.values())
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The whole record, as it is stored."""
+        with self._store.reading() as log:
+            return tuple(log.entries(0))
+
+    @property
+    def head(self) -> Head:
+        """The last entry: note it elsewhere to be able to tell later whether the record was set back."""
+        return self._read().head
+
+    @property
+    def place(self) -> str:
+        return self._store.place
+
+    # -- the record ----------------------------------------------------------------------------------------------
+
+    def _read(self) -> Book:
+        with self._page(self._store.reading) as page:
+            return page.book
+
+    @contextmanager
+    def _page(self, transaction: Callable[[], AbstractContextManager[Log]]) -> Iterator[Page]:
+        # Taken before the transaction begins: what another thread records later need not be in it.
+        memory = self._memory
+        with transaction() as log:
+            page = Page(log, memory.continued(log))
+            yield page
+        if page.book.head.sequence >= self._memory.head.sequence:
+            self._memory = Memory(page.book, page.book.ledger, page.book.head)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memory": replace(self._memory, book=Book())}
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.place!r})"
+
+
+def _named(what: str, name: object) -> str:
+    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
+        raise InvalidParameter(f"an unusable {what}", "a printable name of 1 to 200 characters", f"name the {what}")
+    return name
+
+
+def _limit_fields(limit: Budget) -> dict[str, Any]:
+    return {"epsilon": limit.epsilon, "delta": limit.delta, "relation": str(limit.relation)}
+
+
+def _fit_fields(receipt: str, plan: Plan, cost: Charge, seeded: bool) -> dict[str, Any]:
+    return {
+        "receipt": receipt,
+        "plan": plan.to_dict(),
+        "plan_digest": plan.digest,
+        "shift": cost.shift,
+        "slack": cost.slack,
+        "seeded": seeded,
+    }
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+def _require_same(before: Account, limit: Budget, owner: str, test: bool | None) -> None:
+    if before.owner != owner:
+        raise InvalidParameter(
+            f"owner {owner!r} for {before.dataset!r}, which {before.owner!r} declared",
+            "one owner for each data set",
+            "ask the owner, or use another name for other data",
+        )
+    if before.limit.relation is not limit.relation or test not in (None, before.test):
+        raise InvalidParameter(
+            f"another relation or test mark for {before.dataset!r} than it was declared with",
+            f"{before.limit.relation}, {'test data' if before.test else 'private data'}",
+            "keep them: they are fixed when a data set is declared",
+        )

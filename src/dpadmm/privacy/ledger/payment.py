@@ -1,0 +1,56 @@
+"""One fit and the ledger that pays for it, or none: what an estimator needs of it all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.events import Event
+from dpadmm.privacy.ledger.ledger import Ledger
+from dpadmm.privacy.ledger.verification import release_digest
+from dpadmm.privacy.plan import Plan
+
+
+class Payment:
+    """check → reserve → commit for one fit on one data set; without a ledger, nothing.
+
+    Parameters
+    ----------
+    ledger : None, Ledger, str or Path
+        Who keeps the record.
+    dataset : str or None
+        Whose budget is charged.
+    seeded : bool
+        Whether the noise of the fit can be repeated.
+    """
+
+    def __init__(self, ledger: object, dataset: str | None, seeded: bool) -> None:
+        if ledger is None and dataset is not None:
+            raise InvalidParameter(
+                f"dataset={dataset!r} without a ledger", "ledger=... too", "pass the ledger that is to be charged"
+            )
+        if not (ledger is None or isinstance(ledger, (Ledger, str, Path))):
+            raise InvalidParameter(
+                f"ledger of type {type(ledger).__name__}", "None, a path or a dpadmm.Ledger", "open one: Ledger(path)"
+            )
+        self._ledger = Ledger(ledger) if isinstance(ledger, (str, Path)) else ledger
+        self._dataset, self._seeded = dataset, seeded
+        self._receipt = ""
+
+    def check(self, wanted: Budget | Plan) -> None:
+        """Refuse what would be refused later, before a row is read."""
+        if self._ledger is not None:
+            self._ledger.check(self._dataset, wanted, self._seeded)
+
+    def reserve(self, plan: Plan) -> None:
+        """Charge the whole plan."""
+        if self._ledger is not None:
+            self._receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
+
+    def commit(self, spent: Event, weights: ArrayLike) -> None:
+        """Note that the plan was carried out, and what was released."""
+        if self._ledger is not None:
+            self._ledger.commit(self._receipt, spent, self._seeded, release_digest(weights))

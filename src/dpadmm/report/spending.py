@@ -1,0 +1,81 @@
+"""The picture of spending: how much of its limit every data set has used, over time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+from dpadmm.report.picture import INK, QUIET
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#0b6e8a", "#c4572a", "#5b7f2b", "#7a4f9a", "#b38600", "#4a5a68")
+
+
+@dataclass(frozen=True)
+class Spending:
+    """One data set: its limit in ε, and the ε spent after each fit."""
+
+    dataset: str
+    limit: float
+    times: Sequence[datetime]
+    epsilons: Sequence[float]
+
+    @property
+    def label(self) -> str:
+        spent = self.epsilons[-1] if self.epsilons else 0.0
+        return f"{self.dataset}: ε {spent:.3g} of {self.limit:g}".replace("$", r"\$")
+
+
+def spending_picture(accounts: Sequence[Spending], until: datetime) -> bytes:
+    """Draw the spending of all data sets as a PNG, up to the time `until`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.4, 3.8), facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    for account, colour in zip(accounts, cycle(COLOURS), strict=False):
+        _steps(axes, account, until, colour)
+    _frame(axes)
+    # At least an hour, so that a first fit a moment ago has an axis to stand on.
+    left: Any = min([until - timedelta(hours=1), *(time for account in accounts for time in account.times)])
+    right: Any = max([until, *(time for account in accounts for time in account.times)])
+    axes.set_xlim(left, right)
+    if accounts:
+        axes.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(0.0, -0.12))
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=170, bbox_inches="tight", pad_inches=0.15, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def _steps(axes: Axes, account: Spending, until: datetime, colour: str) -> None:
+    """A step up where a fit was charged; the last level reaches the present."""
+    times = [*account.times, max([until, *account.times])]
+    shares = [100.0 * epsilon / account.limit for epsilon in account.epsilons]
+    levels = [0.0, *shares, shares[-1] if shares else 0.0]
+    dates: Any = [times[0], *times]
+    axes.step(dates, levels, where="post", color=colour, linewidth=2.0, label=account.label)
+
+
+def _frame(axes: Axes) -> None:
+    from matplotlib import dates
+
+    axes.axhline(100.0, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.text(1.0, 102.0, "limit", transform=axes.get_yaxis_transform(), ha="right", color=QUIET, fontsize=8.5)
+    axes.set_ylim(0.0, 112.0)
+    axes.set_ylabel("spent, % of the limit on ε", color=QUIET, fontsize=9)
+    locator: Any = dates.AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axes.xaxis.get_offset_text().set_fontsize(8.5)
+    axes.grid(axis="y", color="#e6e9ec", linewidth=0.8)
+    axes.tick_params(length=0, labelsize=8.5, colors=INK)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_title("Privacy spent over time (UTC)", loc="left", color=INK, fontsize=11, fontweight="bold", pad=10)
