@@ -166,15 +166,21 @@ class TestUserDefinedProx:
 
     @pytest.mark.parametrize("good", [0, 1, 400])
     def test_the_reserved_budget_counts_as_spent(self, penalty, good, tmp_path):
-        ledger = Ledger(tmp_path / "ledger.jsonl", Budget(2.0, 1e-5))
+        ledger = Ledger.create(tmp_path / "ledger.db")
+        ledger.set_limit("table", Budget(2.0, 1e-5), owner="Ada", test=True)
         model = DPLogisticRegression(
-            1.0, 1e-6, classes=[0, 1], penalty=penalty(Broken(np.nan, good)), ledger=ledger, random_state=0
+            1.0,
+            1e-6,
+            classes=[0, 1],
+            penalty=penalty(Broken(np.nan, good)),
+            ledger=ledger,
+            dataset="table",
+            random_state=0,
         )
         with pytest.raises(InvalidParameter, match="prox"):
             model.fit(gaussians(200, 3), np.arange(200) % 2)
-        assert len(ledger.plans) == 1
-        assert ledger.spent[0] > 0
-        assert '"committed"' not in ledger.path.read_text()
+        assert ledger.spent("table")[0] > 0
+        assert [entry.kind for entry in ledger.entries] == ["create", "limit", "reserve"]
 
     def test_another_shape_is_refused(self, penalty):
         class Flat(Broken):
