@@ -82,10 +82,10 @@ class TestGaussianLowerBound:
 
 class TestAutoKeepsItsClaim:
     def test_worst_pair(self):
-        result = audit_fit(auto(1.0), *worst_pair(ROWS), runs=2000)
+        result = audit_fit(auto(1.0), *worst_pair(ROWS), runs=3000)
         assert 0.6 <= result.lower_bound <= 1.0
         assert result.power is not None
-        assert 0.8 * result.power <= result.lower_bound
+        assert 0.75 * result.power <= result.lower_bound
 
     @pytest.mark.statistical
     def test_worst_pair_at_a_small_budget(self):
