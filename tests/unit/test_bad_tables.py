@@ -180,7 +180,7 @@ class TestUserDefinedProx:
         with pytest.raises(InvalidParameter, match="prox"):
             model.fit(gaussians(200, 3), np.arange(200) % 2)
         assert ledger.spent("table")[0] > 0
-        assert [entry.kind for entry in ledger.entries] == ["create", "limit", "reserve"]
+        assert [entry.content["kind"] for entry in ledger.entries] == ["create", "limit", "reserve"]
 
     def test_another_shape_is_refused(self, penalty):
         class Flat(Broken):
