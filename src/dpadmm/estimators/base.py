@@ -18,6 +18,7 @@ from dpadmm.estimators.input import numeric_table, one_column
 from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
@@ -36,13 +37,15 @@ from dpadmm.solvers.base import run
 class Target:
     """What is public about the target.
 
-    `encode` gives targets as the loss wants them, and which of them are valid.
+    `encode` gives targets as the loss wants them, and which of them are valid; `weigh`, if any, the weights of
+    encoded targets, within [0, 1].
     """
 
     loss: Loss
     encode: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[np.bool_]]]
     classes: NDArray[Any] | None = None
     assumptions: tuple[str, ...] = ()
+    weigh: Callable[[NDArray[Any]], NDArray[np.float64]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +105,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     # -- training ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
         """Train on private rows. Every call spends the whole budget again.
 
         Parameters
@@ -111,15 +114,18 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             Rows. float32 stays float32.
         y : (n,)
             Labels or targets.
+        public_weight : (n,), optional
+            Weights of the rows, at least zero; only their ratios matter. They must be public constants (of a survey's
+            design, say), never computed from private rows: hence the name.
         """
         # A floating-point warning about a private row would be a message about it.
         with np.errstate(all="ignore"):
-            return self._fit(X, y)
+            return self._fit(X, y, public_weight)
 
-    def _fit(self, table: Any, y: Any) -> Self:
+    def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
-        prepared = self._prepared(table, y, payment.check)
+        prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
         payment.reserve(recipe.plan)
         oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
@@ -141,7 +147,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _prepared(
-        self, table: Any, y: Any, affordable: Callable[[Budget | Plan], None] = lambda wanted: None
+        self,
+        table: Any,
+        y: Any,
+        public_weight: Any = None,
+        affordable: Callable[[Budget | Plan], None] = lambda wanted: None,
     ) -> Prepared:
         """Declare, plan and map: all that `fit` does before anything is charged or asked.
 
@@ -151,13 +161,16 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         affordable(budget)
         X, y = self._validated(table, y)
         target = self._declare_target(y)
+        weights = row_weights(public_weight, len(y))
+        weighted = not (weights is None and target.weigh is None)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
-        problem = self._problem(target.loss, rowmap, X.shape[1])
+        problem = self._problem(target.loss, rowmap, X.shape[1], weighted)
         recipe = make_recipe(problem, budget, nominal, self._choices())
         affordable(recipe.plan)
-        rows = self._private_rows(X, y, rowmap, target)
-        assumptions = (*target.assumptions, *assumed, *_on_invalid_rows(self.invalid_rows))
+        rows = self._private_rows(X, y, rowmap, target, weights)
+        declared = (DECLARED,) if weighted else ()
+        assumptions = (*target.assumptions, *declared, *assumed, *_on_invalid_rows(self.invalid_rows))
         return Prepared(recipe, rows, rowmap, target, assumptions)
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
@@ -169,11 +182,11 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, prepared.assumptions, seeded)
         self._store(weights)
 
-    def _problem(self, loss: Loss, rowmap: RowMap, n_features: int) -> Problem:
+    def _problem(self, loss: Loss, rowmap: RowMap, n_features: int, weighted: bool) -> Problem:
         choice = PenaltyChoice(self.alpha, self.l1_ratio, self.graph, self.groups, n_features, int(rowmap.intercept))
         regularizer, constraint = build_penalty(self.penalty, choice)
-        # Exactly unit rows have a known mean square, but for rows that count as zero or a nominal number of them.
-        exact = rowmap.unit_rows and self.n_rows is None and self.invalid_rows == "error"
+        # Exactly unit rows have a known mean square, but for rows that count less or a nominal number of them.
+        exact = rowmap.unit_rows and self.n_rows is None and self.invalid_rows == "error" and not weighted
         return Problem(
             loss,
             regularizer,
@@ -214,7 +227,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(f"n_rows={self.n_rows!r}", "a whole number >= 1", "declare a public row count")
         return int(self.n_rows), ("the nominal row count n_rows was declared from public knowledge",)
 
-    def _private_rows(self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target) -> LocalRows:
+    def _private_rows(
+        self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target, weights: NDArray[np.float64] | None
+    ) -> LocalRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
         if self.invalid_rows not in ("error", "zero"):
             raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
@@ -230,7 +245,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                     "declared labels or finite targets",
                     "declare all classes, clean the labels, or use invalid_rows='zero'",
                 )
-        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm)
+        if declared.weigh is not None:
+            weights = declared.weigh(target) * (1.0 if weights is None else weights)
+        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         tolerant = self.invalid_rows == "zero"

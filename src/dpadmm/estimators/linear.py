@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.input import equals, numeric_column
+from dpadmm.estimators.weights import class_weights
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
@@ -68,6 +69,12 @@ PARAMETERS = """
         1 shows a progress bar.
 """
 
+CLASSES = """    classes : sequence or None
+        Declared class labels.
+    class_weight : dict or None
+        Public weight of each label, 1 where none is given; only their ratios matter.
+"""
+
 ATTRIBUTES = """
     Attributes
     ----------
@@ -84,6 +91,7 @@ ATTRIBUTES = """
 
 class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
     classes: Sequence[Any] | None
+    class_weight: Mapping[Any, float] | None
 
     def __init__(
         self,
@@ -107,6 +115,7 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         sampler: str | None = None,
         accountant: str | None = None,
         classes: Sequence[Any] | None = None,
+        class_weight: Mapping[Any, float] | None = None,
         invalid_rows: str = "error",
         n_rows: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
@@ -123,11 +132,13 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def _declare_target(self, y: NDArray[Any]) -> Target:
         if self.classes is not None:
             classes = _declared_classes(self.classes)
-            declared = "the classes were declared without looking at these rows"
-            return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (declared,))
-        classes = _observed_classes(y)
-        read = "the set of class labels was read from the table and is public knowledge"
-        return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (read,))
+            source = "the classes were declared without looking at these rows"
+        else:
+            classes = _observed_classes(y)
+            source = "the set of class labels was read from the table and is public knowledge"
+        weights = class_weights(self.class_weight, classes)
+        weigh = None if weights is None else partial(_weigh_labels, weights)
+        return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (source,), weigh)
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
@@ -285,9 +296,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
 
 
 for _model in (DPLogisticRegression, DPLinearSVC):
-    _model.__doc__ = (
-        f"{_model.__doc__}{PARAMETERS}    classes : sequence or None\n        Declared class labels.\n{ATTRIBUTES}"
-    )
+    _model.__doc__ = f"{_model.__doc__}{PARAMETERS}{CLASSES}{ATTRIBUTES}"
 DPLinearRegression.__doc__ = f"{DPLinearRegression.__doc__}{PARAMETERS}{ATTRIBUTES}"
 
 
@@ -325,6 +334,11 @@ def _encode_labels(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any]
         hit = equals(y, label)
         index[hit], valid[hit] = position, True
     return (2.0 * index - 1.0 if len(classes) == 2 else index), valid
+
+
+def _weigh_labels(weights: NDArray[np.float64], target: NDArray[Any]) -> NDArray[np.float64]:
+    """Weight of each encoded label."""
+    return np.asarray(weights[(target > 0).astype(np.intp) if len(weights) == 2 else target])
 
 
 def _encode_numbers(lower: float, upper: float, y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -92,8 +92,8 @@ def _description(model: Any) -> dict[str, Any]:
         "parameters": {
             name: value
             for name, value in model.get_params().items()
-            # A seed would give the noise away; the address of a ledger may hold a password.
-            if name not in ("random_state", "ledger") and _storable(value)
+            # A seed would give the noise away, the address of a ledger may hold a password, and JSON keeps no labels.
+            if name not in ("random_state", "ledger", "class_weight") and _storable(value)
         },
         "row_map": {
             "row_norm": rowmap.row_norm,

@@ -40,14 +40,18 @@ class LocalRows:
         Per-row loss.
     row_norm : float
         Declared norm by which rows are divided in `moment_sums`.
+    weights : (n,) or None
+        Within [0, 1]: what each contribution is multiplied by after it was clipped, so that no bound changes.
 
     Notes
     -----
-    *Formal guarantees.* Every sum returned is Σ wᵢ gᵢ with wᵢ ∈ {0, 1} and ‖gᵢ‖ ≤ the clip given. Sums are formed in
+    *Formal guarantees.* Every sum returned is Σ wᵢ gᵢ with wᵢ ∈ [0, 1] and ‖gᵢ‖ ≤ the clip given. Sums are formed in
     float64 whatever the precision of the rows: in float32 the rounding of a long sum can itself exceed the clip.
     """
 
-    def __init__(self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0) -> None:
+    def __init__(
+        self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0, weights: Array | None = None
+    ) -> None:
         self._table = X if isinstance(X, PackedRows) else pack_mapped(X)
         self._X = self._table.X
         self._target = np.asarray(target)
@@ -56,6 +60,7 @@ class LocalRows:
         self._code, self._parameter = _kernel_loss(loss)
         self._norms = self._table.norms
         self._row_norm = row_norm
+        self._weights = None if weights is None else np.clip(weights, 0.0, 1.0)
         self._is_sparse = bool(sparse.issparse(self._X))
         self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
         self._arrays, self._precision, self._width = _kernel_table(self._table)
@@ -79,8 +84,10 @@ class LocalRows:
         def correlate(unit: Array, block: slice) -> None:
             if statistic.non_negative:
                 np.maximum(unit, 0.0, out=unit)
-            scores = self._scores(block, statistic.slope_unit)
-            correlation[...] += unit.T @ scores.reshape(len(unit), -1)
+            scores = self._scores(block, statistic.slope_unit).reshape(len(unit), -1)
+            if self._weights is not None:
+                scores *= self._weights[block, None]
+            correlation[...] += unit.T @ scores
 
         second = math.sqrt(statistic.balance) * self._gram(self._row_norm, correlate)
         return (correlation[:, 0] if self._loss.outputs == 1 else correlation), second
@@ -93,7 +100,7 @@ class LocalRows:
 
         What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm plus what its rounding can hide.
         """
-        seen = LocalRows(self._table, self._target, self._loss, self._row_norm)
+        seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         computed = [np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows, _ in seen._blocks()]
         rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps * np.linalg.norm(seen._matrix)
@@ -107,6 +114,7 @@ class LocalRows:
         engine = kernels.active() if isinstance(self._code, int) else reference
         kernel = engine.sparse_sum if self._is_sparse else engine.dense_sum
         point, there = self._point(x), None if anchor is None else self._point(anchor)
+        weights = self._weights_of(batch)
 
         def part(start: int, stop: int) -> Array:
             total: Array = kernel(
@@ -114,7 +122,7 @@ class LocalRows:
                 self._norms,
                 self._columns,
                 batch.rows,
-                batch.weights,
+                weights,
                 start,
                 stop,
                 point,
@@ -129,6 +137,13 @@ class LocalRows:
         if batch.rows is not None:
             return self._answer(part(0, len(batch.rows)))
         return self._answer(sum_in_chunks(part, self.n_rows, self._width, engine.PARALLEL))
+
+    def _weights_of(self, batch: Batch) -> Array | None:
+        """Of each row of the batch: whether it was drawn, times its public weight."""
+        if self._weights is None:
+            return batch.weights
+        own = self._weights if batch.rows is None else self._weights[batch.rows]
+        return own if batch.weights is None else own * batch.weights
 
     def _point(self, x: Array) -> NDArray[Any]:
         """x in the coordinates of the raw rows and the shape a kernel takes, the intercept last or zero."""
@@ -159,6 +174,8 @@ class LocalRows:
         total = np.zeros((self.n_features, self.n_features), order="F")
         for unit, block in self._unit_blocks(norm):
             visit(unit, block)
+            if self._weights is not None:
+                unit *= np.sqrt(self._weights[block])[:, None]
             total = dsyrk(1.0, unit.T, beta=1.0, c=total, lower=False, overwrite_c=True)
         upper = np.triu(total, 1)
         return np.ascontiguousarray(upper + upper.T + np.diag(np.diag(total)))
