@@ -38,6 +38,8 @@ class Rules:
         Curvature of the model loss in the margin.
     slope_unit : float
         Largest descent slope at zero.
+    prior_scale : float
+        Variance of the margins under the prior: tiny budgets do better with a wide one, which keeps what is seen.
     recency : float
         Estimate number t of a phase weighs t^recency: later ones are nearer the optimum, but averages need them all.
     confidence : float
@@ -54,11 +56,21 @@ class Rules:
     balance: float
     curvature: float
     slope_unit: float
+    prior_scale: float = 3.0
     recency: float = 0.5
     confidence: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("cap", "moment_share", "final_share", "balance", "curvature", "slope_unit", "confidence"):
+        for name in (
+            "cap",
+            "moment_share",
+            "final_share",
+            "balance",
+            "curvature",
+            "slope_unit",
+            "prior_scale",
+            "confidence",
+        ):
             number(name, getattr(self, name), strict=True)
         number("recency", self.recency)
         count("final_rounds", self.final_rounds, minimum=1)
@@ -124,6 +136,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         balance=0.5 if n_classes == 2 else 0.25,
         curvature=model.curvature if model.exact else min(max(0.4 + spread, 0.6), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
+        prior_scale=min(max(10 * nu - 2, 3.0), 5.0),
         recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.66 * spread**-0.1, 1.0) if model.calibrated else 1.0,
     )

@@ -34,8 +34,6 @@ from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
 Array = NDArray[np.float64]
 
-PRIOR_SCALE = 3.0
-
 
 @dataclass(frozen=True, eq=False)
 class AutoState:
@@ -180,7 +178,7 @@ class Auto:
         """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
         curvature = self.rules.curvature * state.coordinates.energy
         variance = evidence.variance if evidence.variance.ndim < 2 else evidence.variance[:, 0]
-        stiff = (curvature + variance / (curvature * PRIOR_SCALE * state.coordinates.prior)) / confidence
+        stiff = (curvature + variance / (curvature * self.rules.prior_scale * state.coordinates.prior)) / confidence
         z = np.asarray(evidence.mean / _column(stiff, evidence.mean))
         if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
             x = state.coordinates.to_model(z)
