@@ -201,19 +201,12 @@ def _margins(X, lower, upper, inverse, index, factors, at, count, points, out):
     d = U(X.shape[1])
     for k in range(U(points.shape[0])):
         w = points[k]
-        for r in range(U(0), count, U(4)):
-            i0, i1, i2, i3 = index[r], index[r + U(1)], index[r + U(2)], index[r + U(3)]
-            s0 = s1 = s2 = s3 = points.dtype.type(0)
+        for r in range(count):
+            i = index[r]
+            total = points.dtype.type(0)
             for j in range(d):
-                v = w[j]
-                s0 += _entry(X, i0, j, lower, upper, inverse) * v
-                s1 += _entry(X, i1, j, lower, upper, inverse) * v
-                s2 += _entry(X, i2, j, lower, upper, inverse) * v
-                s3 += _entry(X, i3, j, lower, upper, inverse) * v
-            out[k, r] = factors[at + r] * (s0 + w[d])
-            out[k, r + U(1)] = factors[at + r + U(1)] * (s1 + w[d])
-            out[k, r + U(2)] = factors[at + r + U(2)] * (s2 + w[d])
-            out[k, r + U(3)] = factors[at + r + U(3)] * (s3 + w[d])
+                total += _entry(X, i, j, lower, upper, inverse) * w[j]
+            out[k, r] = factors[at + r] * (total + w[d])
 
 
 @kernel("contract")
@@ -333,24 +326,44 @@ def _stored(data, indices, position, upper, inverse):
 
 
 @kernel()
-def _sparse_margin(data, indices, first, last, upper, inverse, factor, points, out):
-    """factor · ⟨row, point⟩ for each output; points are (features + 1, outputs)."""
-    outputs = U(points.shape[1])
-    intercept = U(points.shape[0] - 1)
-    if outputs == 1:
-        total = points[intercept, U(0)]
-        for position in range(first, last):
-            total += _stored(data, indices, position, upper, inverse) * points[U(indices[position]), U(0)]
-        out[U(0), U(0)] = factor * total
-        return
-    for k in range(outputs):
-        out[k, U(0)] = points[intercept, k]
-    for position in range(first, last):
-        value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
+def _sparse_margins(data, indices, indptr, upper, inverse, index, factors, count, points, out):
+    """factor · ⟨row, point⟩ for each output and row; points are (features + 1, outputs)."""
+    outputs, intercept = U(points.shape[1]), U(points.shape[0] - 1)
+    for r in range(count):
+        first, last = U(indptr[index[r]]), U(indptr[index[r] + U(1)])
+        if outputs == 1:
+            total = points[intercept, U(0)]
+            for position in range(first, last):
+                total += _stored(data, indices, position, upper, inverse) * points[U(indices[position]), U(0)]
+            out[U(0), r] = factors[r] * total
+            continue
         for k in range(outputs):
-            out[k, U(0)] += value * points[j, k]
-    for k in range(outputs):
-        out[k, U(0)] *= factor
+            out[k, r] = points[intercept, k]
+        for position in range(first, last):
+            value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
+            for k in range(outputs):
+                out[k, r] += value * points[j, k]
+        for k in range(outputs):
+            out[k, r] *= factors[r]
+
+
+@kernel()
+def _scatter(data, indices, indptr, upper, inverse, index, count, coefficients, out):
+    """out += (row, 1) ⊗ coefficient."""
+    outputs, intercept = U(out.shape[1]), U(out.shape[0] - 1)
+    for r in range(count):
+        first, last = U(indptr[index[r]]), U(indptr[index[r] + U(1)])
+        for k in range(outputs):
+            out[intercept, k] += coefficients[k, r]
+        if outputs == 1:
+            c = coefficients[U(0), r]
+            for position in range(first, last):
+                out[U(indices[position]), U(0)] += c * _stored(data, indices, position, upper, inverse)
+            continue
+        for position in range(first, last):
+            value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
+            for k in range(outputs):
+                out[j, k] += coefficients[k, r] * value
 
 
 @kernel()
@@ -374,41 +387,36 @@ def sparse_sum(
     code,
     parameter,
 ):
-    outputs, columns = U(points.shape[1]), U(target.shape[0])
+    outputs, columns = points.shape[1], U(target.shape[0])
     out = np.zeros(points.shape)
-    intercept = U(points.shape[0] - 1)
-    margin, slope = np.zeros((int(outputs), 1)), np.zeros((int(outputs), 1))
-    there = None if anchors is None else np.zeros((int(outputs), 1))
-    label, norm, sizes = np.zeros((int(columns), 1)), np.zeros(1), np.zeros((2, 1))
-    if rows is not None:
-        for position in range(U(start), U(stop)):
-            first = U(indptr[U(rows[position])])
-            _prefetch(U(data.ctypes.data) + first * U(data.itemsize))
-            _prefetch(U(indices.ctypes.data) + first * U(indices.itemsize))
-    for position in range(U(start), U(stop)):
-        i = position if rows is None else U(rows[position])
-        if factors[i] == 0.0:
-            continue
-        first, last, factor = U(indptr[i]), U(indptr[i + U(1)]), factors[i]
-        norm[U(0)] = norms[i]
-        for k in range(columns):
-            label[k, U(0)] = target[k, i]
-        _sparse_margin(data, indices, first, last, upper, inverse, factor, points, margin)
+    index = np.zeros(BLOCK, np.uintp)
+    scratch = np.zeros((5, BLOCK))
+    factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
+    label = np.zeros((target.shape[0], BLOCK))
+    margin, slope = np.zeros((outputs, BLOCK)), np.zeros((outputs, BLOCK))
+    there = None if anchors is None else np.zeros((outputs, BLOCK))
+    position, end = U(start), U(stop)
+    while position < end:
+        count = U(0)
+        while count < U(BLOCK) and position < end:
+            i = position if rows is None else U(rows[position])
+            if factors[i] != 0.0:
+                index[count], factor[count], norm[count] = i, factors[i], norms[i]
+                weight[count] = factors[i] if weights is None else factors[i] * weights[position]
+                for k in range(columns):
+                    label[k, count] = target[k, i]
+                if rows is not None:
+                    first = U(indptr[i])
+                    _prefetch(U(data.ctypes.data) + first * U(data.itemsize))
+                    _prefetch(U(indices.ctypes.data) + first * U(indices.itemsize))
+                count += U(1)
+            position += U(1)
+        _sparse_margins(data, indices, indptr, upper, inverse, index, factor, count, points, margin)
         if there is not None:
-            _sparse_margin(data, indices, first, last, upper, inverse, factor, anchors, there)
-        _clipped(code, parameter, margin, there, label, norm, U(0), gradient_clip, clip, U(1), slope, sizes)
-        scale = factor if weights is None else factor * weights[position]
-        if outputs == 1:
-            c = slope[U(0), U(0)] * scale
-            for entry in range(first, last):
-                out[U(indices[entry]), U(0)] += c * _stored(data, indices, entry, upper, inverse)
-            out[intercept, U(0)] += c
-        else:
-            for k in range(outputs):
-                slope[k, U(0)] *= scale
-                out[intercept, k] += slope[k, U(0)]
-            for entry in range(first, last):
-                value, j = _stored(data, indices, entry, upper, inverse), U(indices[entry])
-                for k in range(outputs):
-                    out[j, k] += slope[k, U(0)] * value
+            _sparse_margins(data, indices, indptr, upper, inverse, index, factor, count, anchors, there)
+        _clipped(code, parameter, margin, there, label, norm, U(0), gradient_clip, clip, count, slope, sizes)
+        for k in range(U(outputs)):
+            for r in range(count):
+                slope[k, r] *= weight[r]
+        _scatter(data, indices, indptr, upper, inverse, index, count, slope, out)
     return out
