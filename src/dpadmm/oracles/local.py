@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpadmm.oracles.wide import SpikedRows, row_moments, spiked_norms
 from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments
+from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import row_norms
+from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
 
@@ -89,7 +92,16 @@ class LocalRows:
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
 
-    def transformed(self, matrix: Array) -> LocalRows:
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+        with np.errstate(invalid="ignore"):
+            factors = SAFETY / self._row_norm / np.maximum(self._norms / self._row_norm, SAFETY)
+        return row_moments(self._X, factors, lambda block: self._scores(block, statistic.slope_unit), statistic)
+
+    def transformed(self, matrix: Array | SpikedMap) -> LocalRows | SpikedRows:
+        if isinstance(matrix, SpikedMap):
+            seen = copy.copy(self)
+            seen._norms = spiked_norms(self._X, self._norms, matrix)
+            return SpikedRows(seen, matrix)
         return LocalRows(self._X @ matrix.astype(self._X.dtype), self._target, self._loss, self._row_norm)
 
     def _gram(self, norm: float) -> Array:
