@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dpadmm.oracles.base import PrivateOracle, Rows
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments
+from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
 
@@ -76,12 +77,23 @@ class Witness:
         self._weigh("moments", query, query.clip_norm, weighed, [gram for _, gram in sums])
         return correlation, second
 
+    def row_moments(self) -> tuple[Array, ...]:
+        answers, query = self._oracle.row_moments(), self._query("moments")
+        statistic = query.statistic
+        assert isinstance(statistic, RowMoments), "the oracle answered what the plan does not contain"
+        weights = (1.0, statistic.mean, statistic.diagonal, statistic.length)
+        for answer, weight, *sums in zip(
+            answers, weights, *(rows.row_moment_sums(statistic) for rows in self._tables), strict=True
+        ):
+            self._weigh("moments", query, query.clip_norm, math.sqrt(weight) * answer, sums)
+        return answers
+
     def second_moment(self) -> Array:
         answer, query = self._oracle.second_moment(), self._query("second moment")
         self._weigh("second moment", query, query.clip_norm, answer, [rows.second_moment_sum() for rows in self._seen])
         return answer
 
-    def change_coordinates(self, matrix: Array) -> None:
+    def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self._oracle.change_coordinates(matrix)
         first, second = self._tables
         self._seen = first.transformed(matrix), second.transformed(matrix)

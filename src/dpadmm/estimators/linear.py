@@ -36,8 +36,8 @@ PARAMETERS = """
     graph, groups
         Edges (or a matrix) for "graph"; feature groups for "group". Public.
     solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
-        The algorithm. "auto" needs no tuning; beyond 3000 features, with smoothing, and with a given `clip_norm` it is
-        "full-admm".
+        The algorithm. "auto" needs no tuning; beyond 3000 features it sees the mean row instead of a second moment, and
+        stays linear in their number. With smoothing and with a given `clip_norm` it is "full-admm".
     smoothing : None, float or smoother
         ν of a ring Laplacian, or a smoother object. Never changes the privacy.
     fit_intercept : bool

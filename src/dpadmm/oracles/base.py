@@ -17,7 +17,8 @@ from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch, Everything
-from dpadmm.privacy.statistics import JointMoments, SecondMoment
+from dpadmm.privacy.statistics import JointMoments, RowMoments, SecondMoment
+from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import Streams
 
 Array = NDArray[np.float64]
@@ -51,7 +52,11 @@ class Rows(Protocol):
         """Σ a aᵀ with rows clipped to ‖a‖ ≤ 1."""
         ...
 
-    def transformed(self, matrix: Array) -> Rows:
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+        """Σ s ⊗ a, √mean · Σ a, √diagonal · Σ a∘a, √length · Σ ‖a‖² with ‖a‖ ≤ 1; empty where the weight is zero."""
+        ...
+
+    def transformed(self, matrix: Array | SpikedMap) -> Rows:
         """The rows Pᵀ row."""
         ...
 
@@ -105,13 +110,27 @@ class PrivateOracle:
         """Noisy means of label ⊗ row and of row rowᵀ, released as one vector; the plan says how they are weighed."""
         with self._admitted("moments") as query:
             statistic = query.statistic
-            outputs = 1 if len(self._rows.point_shape) == 1 else self._rows.point_shape[1]
-            if type(statistic) is not JointMoments or statistic.outputs != outputs:
+            if type(statistic) is not JointMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
             correlation, second = self._rows.moment_sums(statistic)
             joint = self.release(query, query.clip_norm, np.concatenate([correlation.ravel(), second.ravel()]))
         split, weight = correlation.size, math.sqrt(statistic.balance)
         return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / weight
+
+    def row_moments(self) -> tuple[Array, ...]:
+        """Noisy means of label ⊗ row, row, row∘row and ‖row‖², released as one vector; empty where not planned."""
+        with self._admitted("moments") as query:
+            statistic = query.statistic
+            if type(statistic) is not RowMoments or statistic.outputs != self._outputs:
+                raise QueryRefused("the plan's moments are not those of this loss")
+            parts = self._rows.row_moment_sums(statistic)
+            joint = self.release(query, query.clip_norm, np.concatenate([part.ravel() for part in parts]))
+        pieces = np.split(joint, np.cumsum([part.size for part in parts])[:-1])
+        weights = (1.0, statistic.mean, statistic.diagonal, statistic.length)
+        return tuple(
+            piece.reshape(part.shape) / math.sqrt(weight or 1.0)
+            for piece, part, weight in zip(pieces, parts, weights, strict=True)
+        )
 
     def second_moment(self) -> Array:
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
@@ -120,9 +139,10 @@ class PrivateOracle:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
-    def change_coordinates(self, matrix: Array) -> None:
+    def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged."""
-        if matrix.shape[0] != self._rows.n_features or not np.abs(matrix).max(initial=0.0) <= LARGEST_STRETCH:
+        size = matrix.norm_bound if isinstance(matrix, SpikedMap) else np.abs(matrix).max(initial=0.0)
+        if matrix.shape[0] != self._rows.n_features or not size <= LARGEST_STRETCH:
             raise QueryRefused("coordinates must be a finite matrix of moderate size with one row a feature")
         with np.errstate(all="ignore"):
             self._seen = self._rows.transformed(matrix)
@@ -142,6 +162,10 @@ class PrivateOracle:
         answer += total
         answer /= query.denominator
         return answer
+
+    @property
+    def _outputs(self) -> int:
+        return 1 if len(self._rows.point_shape) == 1 else self._rows.point_shape[1]
 
     @property
     def spent(self) -> Event:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.oracles.base import Rows
 from dpadmm.privacy.sampling import Everything, Sampler
-from dpadmm.privacy.statistics import JointMoments
+from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
 
 Array = NDArray[np.float64]
@@ -58,10 +60,17 @@ class ExactOracle:
         correlation, second = self._rows.moment_sums(self._moments)
         return correlation / self._rows.n_rows, second / math.sqrt(self._moments.balance) / self._rows.n_rows
 
+    def row_moments(self) -> tuple[Array, ...]:
+        weights = RowMoments(1.0, self._moments.balance / 2, self._moments.balance / 2, self._moments.outputs)
+        weights = replace(weights, slope_unit=self._moments.slope_unit)
+        parts = self._rows.row_moment_sums(weights)
+        scales = (1.0, weights.mean, weights.diagonal, weights.length)
+        return tuple(part / math.sqrt(scale) / self._rows.n_rows for part, scale in zip(parts, scales, strict=True))
+
     def second_moment(self) -> Array:
         return self._seen.second_moment_sum() / self._rows.n_rows
 
-    def change_coordinates(self, matrix: Array) -> None:
+    def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self._seen = self._rows.transformed(matrix)
 
     def noise_std(self, kind: str) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,12 +15,14 @@ from scipy.linalg.blas import dsyrk
 from dpadmm import kernels
 from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import sum_in_chunks
+from dpadmm.oracles.wide import SpikedRows, row_moments, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments
+from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import PackedRows, pack_mapped
+from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
 
@@ -95,11 +98,24 @@ class LocalRows:
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
 
-    def transformed(self, matrix: Array) -> LocalRows:
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+        to_unit = SAFETY / self._row_norm / np.maximum(self._norms / self._row_norm, SAFETY)
+        to_unit[~np.isfinite(self._norms)] = 0.0
+
+        def scores(block: slice) -> Array:
+            return self._scores(block, statistic.slope_unit)
+
+        return row_moments(self._table, to_unit, scores, self._weights, statistic)
+
+    def transformed(self, matrix: Array | SpikedMap) -> LocalRows | SpikedRows:
         """The rows Pᵀ row, without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a; only norms are new.
 
         What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm plus what its rounding can hide.
         """
+        if isinstance(matrix, SpikedMap):
+            seen = copy.copy(self)
+            seen._norms = spiked_norms(self._table, matrix)
+            return SpikedRows(seen, matrix)
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         computed = [np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows, _ in seen._blocks()]

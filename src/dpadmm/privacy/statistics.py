@@ -84,6 +84,47 @@ class SecondMoment:
         return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
 
 
+@STATISTICS.register("row-moments")
+@dataclass(frozen=True)
+class RowMoments:
+    """Σ (s ⊗ a, √mean · a, √diagonal · a∘a, √length · ‖a‖²), ‖a‖ ≤ 1, with s as in `JointMoments`.
+
+    What can be had of a second moment without asking for d² numbers. A part of weight zero is not asked for.
+
+    Formal guarantees
+    -----------------
+    With σ the largest ‖s‖² and diagonal + length ≤ σ/2 the squared distance under replace-one is at most 4(σ + mean):
+    the diagonal and the length are free. Add-remove: the largest squared norm of one contribution, the sum of σ and
+    all weights. Weights for which this is not proved are refused.
+    """
+
+    mean: float
+    diagonal: float
+    length: float
+    outputs: int
+    slope_unit: float = 1.0
+    name: ClassVar[str] = "row-moments"
+
+    def __post_init__(self) -> None:
+        weights = (self.mean, self.diagonal, self.length)
+        if not (all(0 <= weight <= 1 for weight in weights) and self.diagonal + self.length <= self._size / 2):
+            raise InvalidParameter(
+                f"weights {weights}",
+                f"weights from 0 to 1, diagonal + length <= {self._size / 2:g}",
+                "choose smaller weights",
+            )
+
+    @property
+    def _size(self) -> float:
+        """‖s‖²."""
+        return 1.0 if self.outputs == 1 else 1.0 - 1.0 / self.outputs
+
+    def reach(self, relation: Relation) -> float:
+        if relation is Relation.ADD_REMOVE:
+            return math.sqrt(self._size + self.mean + self.diagonal + self.length)
+        return math.sqrt(self._size + self.mean)
+
+
 def statistic_to_dict(statistic: Statistic | None) -> dict[str, Any] | None:
     return None if statistic is None else {"name": statistic.name, **asdict(statistic)}  # type: ignore[call-overload]
 

@@ -73,6 +73,17 @@ class PackedRows:
         mapped *= factors[:, None]
         return mapped
 
+    def stored(self, rows: slice) -> Matrix:
+        """Mapped rows in float64, sparse where the table is."""
+        if not sparse.issparse(self.X):
+            return self.block(rows)
+        part, factors = self.X[rows].astype(np.float64), self.factors[rows]
+        if self.upper is not None and self.inverse is not None:
+            part.data = np.clip(part.data, 0, self.upper[part.indices]) * self.inverse[part.indices]
+        each = np.repeat(factors, np.diff(part.indptr))
+        part.data = np.where(each == 0, 0.0, part.data * each)
+        return sparse.csr_matrix(sparse.hstack([part, factors[:, None]], format="csr")) if self.intercept else part
+
 
 @dataclass(frozen=True)
 class RowMap:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import Diverged
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.problem import Problem
+from dpadmm.problem.spiked import SpikedMap
 from dpadmm.registry import Registry
 
 Array = NDArray[np.float64]
@@ -30,11 +31,15 @@ class Oracle(Protocol):
         """Noisy means of label ⊗ row and of row rowᵀ, for rows divided by their declared norm."""
         ...
 
+    def row_moments(self) -> tuple[Array, ...]:
+        """Noisy means of label ⊗ row, row, row∘row and ‖row‖², empty where not planned, for rows as in `moments`."""
+        ...
+
     def second_moment(self) -> Array:
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
         ...
 
-    def change_coordinates(self, matrix: Array) -> None:
+    def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """From now on rows are Pᵀ row and points are z with x = P z. P is public: made from released numbers."""
         ...
 

@@ -51,6 +51,26 @@ def clean_whitened_moment(noisy: Matrix, noise_std: float) -> Matrix:
     return _floored(excess + level * np.eye(d), 0.1 * level)
 
 
+def clean_diagonal(noisy: Matrix, noise_std: float) -> Matrix:
+    """Estimate of the diagonal of a second moment of trace one."""
+    return _shrunk_diagonal(noisy, noise_std, 1.0)
+
+
+def clean_mean(noisy: Matrix, noise_std: float, free: int) -> Matrix:
+    """Estimate of a mean row: James–Stein towards zero, the last `free` coordinates (an intercept) by themselves.
+
+    In many dimensions noise hides the mean row, but not its share along the one axis that is known in advance.
+    """
+    split = len(noisy) - free
+    shrunk = [part * _positive_part(part, noise_std) for part in (noisy[:split], noisy[split:])]
+    return np.concatenate(shrunk)
+
+
+def _positive_part(values: Matrix, noise_std: float) -> float:
+    """James–Stein factor towards zero."""
+    return max(0.0, 1 - values.size * noise_std**2 / max(float(values @ values), 1e-30))
+
+
 def _one_public_direction(noisy: Matrix, noise_std: float) -> Matrix:
     """A multiple of the identity, but for the direction of equal coordinates.
 

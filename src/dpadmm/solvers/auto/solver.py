@@ -5,7 +5,8 @@
    the estimate Hz − G of −∇f(0), and all estimates are averaged by the precision their noise is known to have.
 3. After each round the posterior mean of the model (noise against a prior without preferred direction), with any
    penalty and constraint by ADMM on the released model, is the next point.
-Where nμ is large a few rounds first refine the coordinates by a clipped second moment in the whitened ones.
+Where nμ is large a few rounds first refine the coordinates by a clipped second moment in the whitened ones. Where a
+d × d second moment is too much, the mean row (and the diagonal, where it can be seen) takes its place.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.statistics import JointMoments, SecondMoment, Statistic
+from dpadmm.privacy.statistics import SecondMoment, Statistic
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.auto.cleaning import clean_second_moment, clean_whitened_moment, symmetrised
+from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
+from dpadmm.solvers.auto.spiked import SpikedCoordinates
+from dpadmm.solvers.auto.views import View, view_of
+from dpadmm.solvers.auto.wide_rules import choose_wide_rules
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
 Array = NDArray[np.float64]
@@ -40,7 +44,7 @@ class AutoState:
     t: int
     point: admm.Iterate
     z: Array
-    coordinates: Coordinates
+    coordinates: Coordinates | SpikedCoordinates
     older: tuple[Evidence, ...]
     track: Track
     correlation: Array
@@ -76,22 +80,28 @@ class Auto:
         """One update for the moments, one for each gradient."""
         return 1 + self.rules.refine_rounds + self.rules.final_rounds
 
+    @property
+    def view(self) -> View:
+        """How the second moment is seen: whole, or by its mean row."""
+        return view_of(self.rules)
+
     @classmethod
     def fits(cls, problem: Problem) -> bool:
-        """Whether the loss has a model and a d × d second moment is worth asking for."""
-        return loss_model(problem.loss) is not None and problem.shape[0] <= SUFFICIENT_STATISTICS_UP_TO
+        """Whether the loss has a model."""
+        return loss_model(problem.loss) is not None
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         model = loss_model(problem.loss)
-        if model is None or not cls.fits(problem):
+        if model is None:
             raise UnsupportedProblem(
-                f"solver 'auto' with loss {problem.loss.name!r} and {problem.shape} coefficients",
-                f"one output or softmax, and at most {SUFFICIENT_STATISTICS_UP_TO} features",
+                f"solver 'auto' with loss {problem.loss.name!r} and {problem.loss.outputs} outputs",
+                "one output or softmax",
                 "use 'full-admm'",
             )
         signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
-        rules = choose_rules(signal, problem.shape[0], max(2, problem.loss.outputs), model)
+        choose = choose_rules if problem.shape[0] <= SUFFICIENT_STATISTICS_UP_TO else choose_wide_rules
+        rules = choose(signal, problem.shape[0], max(2, problem.loss.outputs), model)
         steps = chosen.pop("steps", None)
         if steps is not None:
             if count("steps", steps, minimum=1) < 2:
@@ -101,8 +111,7 @@ class Auto:
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
-        rules = self.rules
-        moments = JointMoments(rules.balance, problem.loss.outputs, rules.slope_unit, problem.non_negative)
+        rules, moments = self.rules, self.view.statistic(problem)
         refining = min(1, rules.refine_rounds)
         asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
             ("moments", 1, rules.moment_share, moments),
@@ -117,10 +126,8 @@ class Auto:
         )
 
     def init(self, problem: Problem) -> AutoState:
-        d = problem.shape[0]
         start = admm.start(problem)
-        blank = Coordinates.whiten(np.eye(d) / d, problem.row_norm)
-        return AutoState(0, start, start.x, blank, (), Track(), start.x)
+        return AutoState(0, start, start.x, self.view.blank(problem), (), Track(), start.x)
 
     def update(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         if state.t == 0:
@@ -137,13 +144,7 @@ class Auto:
         return Solution(problem.constraint.recover(point.x, point.y), point.x, point.y, self.steps)
 
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
-        correlation, second = oracle.moments()
-        noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
-        second = symmetrised(second)
-        doubt = 2 * math.sqrt(len(second)) * noise
-        trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), doubt), 1.0)
-        length = problem.row_norm * math.sqrt(trace)
-        coordinates = Coordinates.whiten(clean_second_moment(second, noise, trace), length)
+        correlation, coordinates = self.view.ask(oracle, problem)
         state = replace(state, correlation=_centred(correlation))
         state = self._enter(state, problem, coordinates, oracle, ())
         return self._solve(state, problem, state.older[0])
@@ -152,7 +153,7 @@ class Auto:
         self,
         state: AutoState,
         problem: Problem,
-        coordinates: Coordinates,
+        coordinates: Coordinates | SpikedCoordinates,
         oracle: Oracle,
         carried: tuple[Evidence, ...],
     ) -> AutoState:
@@ -192,6 +193,7 @@ class Auto:
         noisy = symmetrised(oracle.second_moment())
         whitened = clean_whitened_moment(noisy, oracle.noise_std("second moment"))
         old = state.coordinates
+        assert isinstance(old, Coordinates)
         new = Coordinates.whiten(old.model_of(whitened), old.length)
         evidence = state.track.evidence(oracle.noise_std("refining gradient") ** 2 * _centring(state.z))
         turn = new.matrix.T @ (old.basis / np.sqrt(old.scale))

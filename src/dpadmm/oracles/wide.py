@@ -1,0 +1,135 @@
+"""Sums over rows of a wide table in O(non-zeros): sparse rows stay sparse, and nothing has d² entries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpadmm.errors import QueryRefused
+from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.rowmap import PackedRows
+from dpadmm.problem.spiked import SpikedMap
+
+Array = NDArray[np.float64]
+
+BLOCK_ENTRIES = 1 << 19
+"""Stored entries of a block of rows copied to float64 at a time."""
+
+SMALLEST_SQUARE = 1e-250
+"""Squared norms below this may have lost their digits."""
+
+
+class Gradients(Protocol):
+    """Rows whose gradients are clipped by norms of their own."""
+
+    n_rows: int
+    n_features: int
+    point_shape: tuple[int, ...]
+
+    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array: ...
+
+    def difference_sum(
+        self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
+    ) -> Array: ...
+
+
+class SpikedRows:
+    """The rows Pᵀ row without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a.
+
+    Parameters
+    ----------
+    rows : Gradients
+        The rows a, clipped by the norms ‖Pᵀa‖.
+    spiked : SpikedMap
+        P.
+    """
+
+    def __init__(self, rows: Gradients, spiked: SpikedMap) -> None:
+        self._rows, self._map = rows, spiked
+        self.n_rows, self.n_features, self.point_shape = rows.n_rows, rows.n_features, rows.point_shape
+
+    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
+        return self._map.T @ self._rows.gradient_sum(self._map @ x, clip_norm, batch)
+
+    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
+        here, there = self._map @ x, self._map @ anchor
+        return self._map.T @ self._rows.difference_sum(here, there, gradient_clip, clip_norm, batch)
+
+    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
+        raise QueryRefused("moments are asked for before coordinates change")
+
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+        raise QueryRefused("moments are asked for before coordinates change")
+
+    def second_moment_sum(self) -> Array:
+        raise QueryRefused("a wide table has no second moment to give")
+
+    def transformed(self, matrix: Array | SpikedMap) -> SpikedRows:
+        raise QueryRefused("coordinates change from those of the table")
+
+
+def row_moments(
+    table: PackedRows,
+    to_unit: Array,
+    scores: Callable[[slice], Array],
+    weights: Array | None,
+    statistic: RowMoments,
+) -> tuple[Array, Array, Array, Array]:
+    """Σ s ⊗ a, √mean Σ a, √diagonal Σ a∘a and √length Σ ‖a‖² for a = to_unit · row, ‖a‖ ≤ 1.
+
+    Parts of weight zero in the statistic come back empty. `scores(block)` gives s for a slice of the rows; `weights`,
+    within [0, 1], multiply whole contributions.
+    """
+    d, outputs = table.n_features, statistic.outputs
+    sums, squares, length = np.zeros((d, outputs + 1)), np.zeros(d), 0.0
+    for unit, block in scaled_blocks(table, to_unit):
+        weight = np.ones(unit.shape[0]) if weights is None else weights[block]
+        columns = np.column_stack([scores(block), np.ones(unit.shape[0])])
+        sums += unit.T @ (columns * weight[:, None])
+        squared = np.asarray((unit.multiply(unit) if sparse.issparse(unit) else unit**2).T @ weight)
+        squares += squared
+        length += float(squared.sum())
+    correlation = sums[:, 0] if outputs == 1 else sums[:, :outputs]
+    return (
+        np.ascontiguousarray(correlation),
+        _weighed(sums[:, outputs], statistic.mean),
+        _weighed(squares, statistic.diagonal),
+        _weighed(np.array([length]), statistic.length),
+    )
+
+
+def spiked_norms(table: PackedRows, spiked: SpikedMap) -> Array:
+    """‖Pᵀ row‖ of every row; not finite where it overflows, an upper bound where squares underflow."""
+    seen = np.empty(table.n_rows)
+    pulled, squared = spiked.scale * spiked.direction, spiked.scale**2
+    for rows, block in scaled_blocks(table, np.ones(table.n_rows)):
+        along = rows @ pulled
+        squares = (rows.multiply(rows) if sparse.issparse(rows) else rows**2) @ squared
+        exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * table.norms[block]
+        seen[block] = np.where(squares < SMALLEST_SQUARE, bound, exact)
+    return seen
+
+
+def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slice]]:
+    """Blocks of mapped rows in float64, each row times its factor; entries that are not finite then count as zero."""
+    n = table.n_rows
+    width = table.X.nnz / max(1, n) if sparse.issparse(table.X) else table.n_features
+    length = max(1, int(BLOCK_ENTRIES / max(1.0, width)))
+    for start in range(0, n, length):
+        block = slice(start, min(start + length, n))
+        rows, factor = table.stored(block), factors[block]
+        values = rows.data if sparse.issparse(rows) else rows
+        with np.errstate(invalid="ignore", over="ignore"):
+            values *= np.repeat(factor, np.diff(rows.indptr)) if sparse.issparse(rows) else factor[:, None]
+        values[~np.isfinite(values)] = 0.0
+        yield rows, block
+
+
+def _weighed(total: Array, weight: float) -> Array:
+    return math.sqrt(weight) * total if weight > 0 else np.zeros(0)

@@ -1,0 +1,90 @@
+"""Two ways to see a second moment: whole, or the mean row and at most the diagonal where d × d is too much."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.privacy.statistics import JointMoments, RowMoments, Statistic
+from dpadmm.problem.problem import Problem
+from dpadmm.solvers.auto.cleaning import clean_diagonal, clean_mean, clean_second_moment, symmetrised
+from dpadmm.solvers.auto.coordinates import Coordinates
+from dpadmm.solvers.auto.rules import Rules
+from dpadmm.solvers.auto.spiked import SpikedCoordinates
+from dpadmm.solvers.auto.wide_rules import WideRules
+from dpadmm.solvers.base import Oracle
+
+Array = NDArray[np.float64]
+
+
+class View(Protocol):
+    """What the first release asks for, and the coordinates made from the answer."""
+
+    def statistic(self, problem: Problem) -> Statistic: ...
+
+    def blank(self, problem: Problem) -> Coordinates | SpikedCoordinates:
+        """Coordinates before anything was asked."""
+        ...
+
+    def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, Coordinates | SpikedCoordinates]:
+        """The label correlation and the coordinates."""
+        ...
+
+
+def view_of(rules: Rules) -> View:
+    return MeanView(rules) if isinstance(rules, WideRules) else WholeView(rules)
+
+
+@dataclass(frozen=True)
+class WholeView:
+    """The d × d second moment."""
+
+    rules: Rules
+
+    def statistic(self, problem: Problem) -> Statistic:
+        rules = self.rules
+        return JointMoments(rules.balance, problem.loss.outputs, rules.slope_unit, problem.non_negative)
+
+    def blank(self, problem: Problem) -> Coordinates:
+        d = problem.shape[0]
+        return Coordinates.whiten(np.eye(d) / d, problem.row_norm)
+
+    def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, Coordinates]:
+        correlation, second = oracle.moments()
+        noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
+        second = symmetrised(second)
+        doubt = 2 * math.sqrt(len(second)) * noise
+        trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), doubt), 1.0)
+        length = problem.row_norm * math.sqrt(trace)
+        return correlation, Coordinates.whiten(clean_second_moment(second, noise, trace), length)
+
+
+@dataclass(frozen=True)
+class MeanView:
+    """The mean row, the mean squared norm, and the diagonal of the second moment where the rules ask for it."""
+
+    rules: WideRules
+
+    def statistic(self, problem: Problem) -> RowMoments:
+        rules = self.rules
+        return RowMoments(rules.balance, rules.diagonal, rules.length, problem.loss.outputs, rules.slope_unit)
+
+    def blank(self, problem: Problem) -> SpikedCoordinates:
+        d = problem.shape[0]
+        return SpikedCoordinates.whiten(np.full(d, 1.0 / d), np.zeros(d), problem.row_norm)
+
+    def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, SpikedCoordinates]:
+        correlation, mean, diagonal, squared = oracle.row_moments()
+        rules, noise = self.rules, oracle.noise_std("moments")
+        trace = 1.0 if problem.unit_rows else min(max(float(squared[0]), 2 * noise / math.sqrt(rules.length)), 1.0)
+        size, d = math.sqrt(trace), len(mean)
+        centre = clean_mean(mean / size, noise / math.sqrt(rules.balance) / size, problem.constraint.free)
+        bulk = np.full(d, 1.0 / d)
+        if diagonal.size:
+            bulk = clean_diagonal(diagonal / trace, noise / math.sqrt(rules.diagonal) / trace)
+        coordinates = SpikedCoordinates.whiten(bulk, centre, problem.row_norm * size, rules.crowding, rules.visibility)
+        return correlation, coordinates
