@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import threading
@@ -15,6 +16,10 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter
 
 NOISE_BLOCK = 1 << 15
+ROWS_BLOCK = 1 << 12
+SIZES_BLOCK = 1 << 8
+SPARSE_BATCH = 16
+"""Batches of at most one row in this many are drawn one row after another, skipping repeated ones."""
 
 
 def _cryptographic_generator() -> np.random.Generator:
@@ -45,15 +50,48 @@ class _Stream:
 
 
 class SamplingStream(_Stream):
-    """Decides which rows enter a batch; its draws stay secret."""
+    """Decides which rows enter a batch; its draws stay secret. Drawn in blocks: the bits cost less than the call."""
+
+    def _rekey(self) -> None:
+        self._waiting: dict[tuple[Any, ...], NDArray[np.intp]] = {}
+        super()._rekey()
 
     def binomial(self, trials: int, rate: float) -> int:
-        return int(self._current().binomial(trials, rate))
+        def sizes(generator: np.random.Generator, count: int) -> NDArray[Any]:
+            return generator.binomial(trials, rate, size=SIZES_BLOCK)
+
+        return int(self._next(("size", trials, rate), 1, sizes)[0])
 
     def distinct(self, n_rows: int, size: int) -> NDArray[np.intp]:
-        """A uniformly random set of `size` row numbers."""
-        chosen = self._current().choice(n_rows, size=size, replace=False, shuffle=False)
-        return chosen.astype(np.intp, copy=False)
+        """A uniformly random sequence of `size` different row numbers, so that its beginnings are uniform sets too."""
+        if size * SPARSE_BATCH > n_rows:
+            chosen = self._current().choice(n_rows, size=size, replace=False, shuffle=True)
+            return chosen.astype(np.intp, copy=False)
+
+        def rows(generator: np.random.Generator, count: int) -> NDArray[Any]:
+            return generator.integers(0, n_rows, size=max(ROWS_BLOCK, count))
+
+        # The first different values of an independent uniform sequence are a uniform sequence without repetition.
+        taken = self._next(("row", n_rows), size, rows)
+        if len(set(taken.tolist())) == size:
+            return taken
+        seen = dict.fromkeys(taken.tolist())
+        while len(seen) < size:
+            seen |= dict.fromkeys(self._next(("row", n_rows), 1, rows).tolist())
+        return np.fromiter(seen, dtype=np.intp, count=size)
+
+    def _next(
+        self, kind: tuple[Any, ...], count: int, draw: Callable[[np.random.Generator, int], NDArray[Any]]
+    ) -> NDArray[np.intp]:
+        """The next `count` values of one kind, each handed out once."""
+        generator = self._current()
+        with self._lock:
+            waiting = self._waiting.get(kind)
+            if waiting is None or len(waiting) < count:
+                fresh = draw(generator, count).astype(np.intp, copy=False)
+                waiting = fresh if waiting is None else np.concatenate([waiting, fresh])
+            self._waiting[kind] = waiting[count:]
+        return waiting[:count].copy()
 
 
 class NoiseStream(_Stream):
@@ -65,13 +103,13 @@ class NoiseStream(_Stream):
 
     def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         generator = self._current()
-        size = int(np.prod(shape, dtype=np.int64))
+        size = math.prod(shape)
         with self._lock:
             if size > self._block.size:
                 fresh = generator.standard_normal(max(size, NOISE_BLOCK))
                 self._block = np.concatenate([self._block, fresh])
-            taken, self._block = self._block[:size], self._block[size:]
-        return taken.reshape(shape).copy()
+            taken, self._block = self._block[:size].copy(), self._block[size:]
+        return taken if len(shape) == 1 else taken.reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)

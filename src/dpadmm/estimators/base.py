@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.input import numeric_table, one_column
 from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger
+from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
-from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.rowmap import RowMap, finite_rows
 from dpadmm.randomness import make_streams
 from dpadmm.solvers.base import run
 
@@ -120,7 +122,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         rows = self._private_rows(X, y, rowmap, target)
         receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
         oracle = PrivateOracle(rows, recipe.plan, streams)
-        with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
+        engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
+        with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
             solution = run(recipe.solver, recipe.problem, oracle, (observe,))
         oracle.require_promise_kept()
         if self.ledger is not None and receipt is not None:
@@ -190,9 +193,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if self.invalid_rows not in ("error", "zero"):
             raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
         target, valid = declared.encode(y)
-        finite = _finite_rows(X)
         if self.invalid_rows == "error":
-            if not finite.all():
+            if not finite_rows(X).all():
                 raise InvalidData(
                     "X with NaN or infinity (inf) in it", "finite numbers", "clean the table, or invalid_rows='zero'"
                 )
@@ -202,15 +204,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                     "declared labels or finite targets",
                     "declare all classes, clean the labels, or use invalid_rows='zero'",
                 )
-        mapped = rowmap.apply(X)
-        drop = ~(valid & finite)
-        if drop.any():
-            mapped = (
-                sparse.diags_array((~drop).astype(mapped.dtype), format="csr") @ mapped
-                if sparse.issparse(mapped)
-                else np.where(drop[:, None], 0, mapped)
-            )
-        return LocalRows(mapped, target, declared.loss, rowmap.row_norm)
+        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm)
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         tolerant = self.invalid_rows == "zero"
@@ -256,9 +250,6 @@ def _on_invalid_rows(policy: str) -> tuple[str, ...]:
     return ("every row fits what was declared; had one not, the refusal to train would have told so",)
 
 
-def _finite_rows(X: Any) -> NDArray[np.bool_]:
-    if not sparse.issparse(X):
-        return np.asarray(np.isfinite(X).all(axis=1))
-    finite = np.ones(X.shape[0], dtype=bool)
-    finite[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~np.isfinite(X.data)]] = False
-    return finite
+def _work(plan: Plan, n_features: int) -> Iterator[Work]:
+    """The public size of what a plan asks for."""
+    return (Work(query.count, query.denominator, n_features) for query in plan.queries)

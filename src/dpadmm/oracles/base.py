@@ -6,8 +6,7 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,7 +23,7 @@ from dpadmm.randomness import Streams
 Array = NDArray[np.float64]
 
 LARGEST_POINT = 1e30
-"""Queries at points beyond this are refused: margins would overflow and a row could show itself as a NaN."""
+"""Queries at points of larger norm are refused: margins would overflow and a row could show itself as a NaN."""
 
 
 class Rows(Protocol):
@@ -70,8 +69,9 @@ class PrivateOracle:
         self._rows, self._plan, self._streams = rows, plan, streams
         self._seen = rows
         self._lock, self._process = threading.Lock(), os.getpid()
+        self._queries = {query.kind: query for query in reversed(plan.queries)}
         self._asked: Counter[str] = Counter()
-        self._performed: Counter[tuple[str, GaussianSums]] = Counter()
+        self._performed: Counter[str] = Counter()
 
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         """Noisy mean of the clipped row gradients at `x`."""
@@ -133,15 +133,22 @@ class PrivateOracle:
     def release(self, query: Query, clip_norm: float, total: Array) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
         self._count(query)
-        noise = self._streams.noise.standard_normal(total.shape)
-        return (total + query.noise_multiplier * clip_norm * noise) / query.denominator
+        answer = self._streams.noise.standard_normal(total.shape)
+        answer *= query.noise_multiplier * clip_norm
+        answer += total
+        answer /= query.denominator
+        return answer
 
     @property
     def spent(self) -> Event:
         """What was performed so far, in the order of the plan."""
         return Event(
             tuple(
-                GaussianSums(query.sampler, query.noise_multiplier, self._performed[query.kind, query.part])
+                GaussianSums(
+                    query.sampler,
+                    query.noise_multiplier,
+                    self._performed[query.kind] if query is self._queries[query.kind] else 0,
+                )
                 for query in self._plan.queries
             )
         )
@@ -151,16 +158,14 @@ class PrivateOracle:
         if self.spent != self._plan.event:
             raise PromiseBroken("the queries performed differ from the queries planned, so nothing is released")
 
-    @contextmanager
-    def _admitted(self, kind: str, *points: Array) -> Iterator[Query]:
+    def _admitted(self, kind: str, *points: Array) -> _Admission:
         """One query at a time, in the process that made the oracle: neither threads nor forks may ask one twice."""
         if os.getpid() != self._process:
             raise QueryRefused("an oracle answers only in the process that made it; make a new plan in each process")
-        with self._lock, np.errstate(all="ignore"):
-            yield self._admit(kind, *points)
+        return _Admission(self._lock, self._admit, kind, points)
 
     def _admit(self, kind: str, *points: Array) -> Query:
-        query = self._plan.query(kind)
+        query = self._queries.get(kind)
         if query is None:
             raise QueryRefused(f"the plan contains no {kind!r} query")
         if self._asked[kind] >= query.count:
@@ -175,18 +180,45 @@ class PrivateOracle:
         if (query.statistic is None) != bool(points):
             raise QueryRefused(f"the plan's {kind!r} query is of another sort")
         for point in points:
-            if np.shape(point) != self._seen.point_shape:
+            if point.shape != self._seen.point_shape:
                 raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")
-            if not (np.all(np.isfinite(point)) and np.abs(point).max(initial=0.0) <= LARGEST_POINT):
+            # NaN and infinity fail the comparison too.
+            if not np.vdot(point, point) <= LARGEST_POINT**2:
                 raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
         self._asked[kind] += 1
         return query
 
     def _count(self, query: Query) -> None:
-        self._performed[query.kind, query.part] += 1
+        """Only what the plan holds can be performed; anything else leaves the promise unkept."""
+        planned = self._queries.get(query.kind)
+        if query is planned or query == planned:
+            self._performed[query.kind] += 1
 
     def __reduce__(self) -> Any:
         raise TypeError("an oracle holds private rows and is never copied or stored")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(queries={[query.kind for query in self._plan.queries]})"
+
+
+class _Admission:
+    """Holds the lock and silences the arithmetic while one admitted query is answered."""
+
+    __slots__ = ("_admit", "_kind", "_lock", "_points", "_silence")
+
+    def __init__(self, lock: threading.Lock, admit: Callable[..., Query], kind: str, points: tuple[Array, ...]) -> None:
+        self._lock, self._admit, self._kind, self._points = lock, admit, kind, points
+        self._silence = np.errstate(all="ignore")
+
+    def __enter__(self) -> Query:
+        self._lock.acquire()
+        self._silence.__enter__()
+        try:
+            return self._admit(self._kind, *self._points)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *failure: object) -> None:
+        self._silence.__exit__(None, None, None)
+        self._lock.release()

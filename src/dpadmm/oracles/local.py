@@ -1,8 +1,7 @@
-"""Rows in this process's memory, dense or CSR, float32 or float64."""
+"""Rows in this process's memory or mapped from a file, dense or CSR, float32 or float64."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,27 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg.blas import dsyrk
 
-from dpadmm.privacy.clipping import SAFETY, clip_slopes
+from dpadmm import kernels
+from dpadmm.kernels import codes, reference
+from dpadmm.kernels.threads import sum_in_chunks
+from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments
+from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import row_norms
+from dpadmm.problem.rowmap import PackedRows, pack_mapped
 
 Array = NDArray[np.float64]
 
-SUM_BLOCK = 1024
-"""Rows converted to float64 at a time: small enough to stay in cache."""
+MOMENT_ENTRIES = 1 << 19
+"""Entries of a block of rows made dense and float64 for a product."""
 
 
 class LocalRows:
-    """Mapped rows with their targets.
+    """Rows with their targets.
 
     Parameters
     ----------
-    X : (n, d) ndarray or CSR
-        Rows after `RowMap`. A zero row contributes nothing, whatever its target.
-    target : (n,)
+    X : (n, d) ndarray, CSR or PackedRows
+        Mapped rows, or raw ones with their map (`RowMap.pack`). A zero row contributes nothing, whatever its target.
+    target : (n,) or (n, tasks)
         What the loss expects: ±1, a number, or a class index.
     loss : Loss
         Per-row loss.
@@ -44,70 +48,125 @@ class LocalRows:
     """
 
     def __init__(self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0) -> None:
-        self._X = _canonical(X)
-        self._drop_infinite_rows()
+        self._table = X if isinstance(X, PackedRows) else pack_mapped(X)
+        self._X = self._table.X
         self._target = np.asarray(target)
+        self._columns = np.ascontiguousarray(self._target.reshape(len(self._target), -1), dtype=np.float64)
         self._loss = loss
-        peak, ratio = row_norms(self._X)
-        self._norms = peak * ratio
+        self._code, self._parameter = _kernel_loss(loss)
+        self._norms = self._table.norms
         self._row_norm = row_norm
-        self.n_rows, self.n_features = (int(size) for size in self._X.shape)
-        columns = () if loss.outputs == 1 else (loss.outputs,)
-        self.point_shape: tuple[int, ...] = (self.n_features, *columns)
+        self._is_sparse = bool(sparse.issparse(self._X))
+        self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
+        self._arrays, self._precision, self._width = _kernel_table(self._table)
+        self._matrix: Array | None = None
+        self._see(self._table.n_features)
 
-    def _drop_infinite_rows(self) -> None:
-        """A row that is not finite would turn a sum into NaN and so show itself; it counts as zero."""
-        values = self._X.data if sparse.issparse(self._X) else self._X
-        if np.all(np.isfinite(values)):
-            return
-        self._X = self._X.copy()
-        if sparse.issparse(self._X):
-            owner = np.repeat(np.arange(self._X.shape[0]), np.diff(self._X.indptr))
-            bad = np.isin(owner, owner[~np.isfinite(self._X.data)])
-            self._X.data[bad] = 0
-        else:
-            self._X[~np.isfinite(self._X).all(axis=1)] = 0
+    def _see(self, n_features: int) -> None:
+        self.n_rows, self.n_features = self._table.n_rows, n_features
+        columns = () if self._loss.outputs == 1 else (self._loss.outputs,)
+        self.point_shape: tuple[int, ...] = (n_features, *columns)
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        X, target, norms = self._take(batch)
-        slopes = clip_slopes(self._slopes(X, target, x), norms, clip_norm)
-        return self._weigh(X, slopes, batch)
+        return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
 
     def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
-        X, target, norms = self._take(batch)
-        here = clip_slopes(self._slopes(X, target, x), norms, gradient_clip)
-        there = clip_slopes(self._slopes(X, target, anchor), norms, gradient_clip)
-        return self._weigh(X, clip_slopes(here - there, norms, clip_norm), batch)
+        return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
 
     def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
-        def correlate(rows: Array, block: slice) -> Array:
-            return np.asarray(rows.T @ self._scores(block, statistic.slope_unit))
-
-        correlation = self._sum(self._unit_blocks(self._row_norm, correlate))
+        correlation = np.zeros((self.n_features, self._loss.outputs))
+        for unit, block in self._unit_blocks(self._row_norm):
+            correlation += unit.T @ self._scores(block, statistic.slope_unit).reshape(len(unit), -1)
+        if self._loss.outputs == 1:
+            correlation = correlation[:, 0]
         return correlation, math.sqrt(statistic.balance) * self._gram(self._row_norm)
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
 
     def transformed(self, matrix: Array) -> LocalRows:
-        return LocalRows(self._X @ matrix.astype(self._X.dtype), self._target, self._loss, self._row_norm)
+        """The rows Pᵀ row, without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a; only norms are new."""
+        seen = LocalRows(self._table, self._target, self._loss, self._row_norm)
+        seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
+        seen._norms = np.concatenate([np.linalg.norm(rows, axis=1) for rows, _ in seen._blocks()])
+        seen._see(seen._matrix.shape[1])
+        return seen
+
+    # -- clipped gradients ---------------------------------------------------------------------------------------
+
+    def _clipped_sum(self, x: Array, anchor: Array | None, gradient_clip: float, clip: float, batch: Batch) -> Array:
+        engine = kernels.active() if isinstance(self._code, int) else reference
+        kernel = engine.sparse_sum if self._is_sparse else engine.dense_sum
+        point, there = self._point(x), None if anchor is None else self._point(anchor)
+
+        def part(start: int, stop: int) -> Array:
+            total: Array = kernel(
+                *self._arrays,
+                self._norms,
+                self._columns,
+                batch.rows,
+                batch.weights,
+                start,
+                stop,
+                point,
+                there,
+                gradient_clip,
+                clip,
+                self._code,
+                self._parameter,
+            )
+            return total
+
+        if batch.rows is not None:
+            return self._answer(part(0, len(batch.rows)))
+        return self._answer(sum_in_chunks(part, self.n_rows, self._width, engine.PARALLEL))
+
+    def _point(self, x: Array) -> NDArray[Any]:
+        """x in the coordinates of the raw rows and the shape a kernel takes, the intercept last or zero."""
+        if self._matrix is not None:
+            x = self._matrix @ x
+        if not self._table.intercept:
+            x = np.concatenate([x, np.zeros((1, *x.shape[1:]))])
+        if x.ndim == 1:
+            x = x.reshape(self._kernel_shape)
+        elif not self._is_sparse:
+            x = x.T
+        return np.ascontiguousarray(x, dtype=self._precision)
+
+    def _answer(self, total: Array) -> Array:
+        """A kernel's sum in the coordinates and the shape of a point."""
+        if self._loss.outputs == 1:
+            answer = total.reshape(-1)
+        else:
+            answer = total if self._is_sparse else np.ascontiguousarray(total.T)
+        if not self._table.intercept:
+            answer = answer[:-1]
+        return answer if self._matrix is None else self._matrix.T @ answer
+
+    # -- moments -------------------------------------------------------------------------------------------------
 
     def _gram(self, norm: float) -> Array:
-        return self._sum(self._unit_blocks(norm, lambda a, block: a.T @ a))
+        total = np.zeros((self.n_features, self.n_features), order="F")
+        for unit, _ in self._unit_blocks(norm):
+            total = dsyrk(1.0, unit.T, beta=1.0, c=total, lower=False, overwrite_c=True)
+        upper = np.triu(total, 1)
+        return np.ascontiguousarray(upper + upper.T + np.diag(np.diag(total)))
 
-    def _unit_blocks(self, norm: float, summarise: Callable[[Array, slice], Array]) -> Iterator[Array]:
+    def _unit_blocks(self, norm: float) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows in float64, divided by `norm` and scaled down to the unit ball where they leave it."""
-        longest = np.maximum(self._norms / norm, SAFETY)
-        for start in range(0, self.n_rows, SUM_BLOCK):
-            block = slice(start, start + SUM_BLOCK)
-            rows = self._X[block]
-            dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64)
-            with np.errstate(invalid="ignore"):
-                unit = dense * (SAFETY / norm / longest[block])[:, None]
-            yield summarise(np.where(np.isfinite(unit), unit, 0.0), block)
+        for rows, block in self._blocks():
+            norms = self._norms[block]
+            rows[~np.isfinite(norms)] = 0.0
+            rows *= (SAFETY / norm / np.maximum(norms / norm, SAFETY))[:, None]
+            yield rows, block
 
-    def _sum(self, parts: Iterator[Array]) -> Array:
-        return np.asarray(functools.reduce(np.add, parts))
+    def _blocks(self) -> Iterator[tuple[Array, slice]]:
+        """Blocks of rows as they are seen, dense and in float64."""
+        length = max(1, MOMENT_ENTRIES // max(1, self._table.n_features))
+        for start in range(0, self.n_rows, length):
+            block = slice(start, min(start + length, self.n_rows))
+            rows = self._table.block(block)
+            yield (rows if self._matrix is None else rows @ self._matrix), block
 
     def _scores(self, block: slice, slope_unit: float) -> Array:
         """Descent slopes at zero: within ±1 for one output, e_y − 1/K for K."""
@@ -117,30 +176,22 @@ class LocalRows:
         slopes = -self._loss.slope(np.zeros(len(target)), target) / slope_unit
         return np.clip(np.where(np.isfinite(slopes), slopes, 0.0), -1.0, 1.0)
 
-    def _take(self, batch: Batch) -> tuple[Any, NDArray[Any], Array]:
-        if batch.rows is None:
-            return self._X, self._target, self._norms
-        return self._X[batch.rows], self._target[batch.rows], self._norms[batch.rows]
 
-    def _slopes(self, X: Any, target: NDArray[Any], x: Array) -> NDArray[Any]:
-        return self._loss.slope(X @ x.astype(X.dtype, copy=False), target)
-
-    def _weigh(self, X: Any, slopes: Array, batch: Batch) -> Array:
-        if batch.weights is not None:
-            slopes = slopes * (batch.weights if slopes.ndim == 1 else batch.weights[:, None])
-        if X.dtype == np.float64:
-            return np.asarray(X.T @ slopes)
-        total = np.zeros((X.shape[1], *slopes.shape[1:]))
-        for start in range(0, len(slopes), SUM_BLOCK):
-            block = slice(start, start + SUM_BLOCK)
-            total += X[block].astype(np.float64).T @ slopes[block]
-        return total
+def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:
+    """The arrays a kernel takes, the precision of its margins, and stored entries a row."""
+    X = table.X
+    if sparse.issparse(X):
+        stored = (X.data, X.indices, X.indptr, table.upper, table.inverse, table.factors)
+        return stored, np.float64, X.nnz // max(1, table.n_rows)
+    dense = (X, table.lower, table.upper, table.inverse, table.factors)
+    return dense, (X.dtype.type if table.lower is None else np.float64), table.n_features
 
 
-def _canonical(X: Any) -> Any:
-    """Dense as it is; CSR in float64 with duplicate entries summed, so that its norms are those of its rows."""
-    if not sparse.issparse(X):
-        return np.ascontiguousarray(X)
-    rows = sparse.csr_matrix(X, dtype=np.float64, copy=True)
-    rows.sum_duplicates()
-    return rows
+def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
+    """The loss as kernels know it; of a loss they do not know, its slope, which the NumPy twins can call."""
+    if isinstance(loss, HuberisedHinge):
+        return codes.HUBERISED_HINGE, loss.h
+    if isinstance(loss, Huber):
+        return codes.HUBER, loss.threshold
+    plain = {Logistic: codes.LOGISTIC, Squared: codes.SQUARED, Softmax: codes.SOFTMAX}
+    return plain.get(type(loss), loss.slope), 0.0

@@ -1,55 +1,5 @@
-"""Per-example clipping of linear models without forming a gradient: a row's gradient is slope ⊗ row."""
+"""The clip of one record, as privacy knows it; the arithmetic lives with the kernels that must keep it."""
 
-from __future__ import annotations
+from dpadmm.kernels.clipping import SAFETY, SMALLEST_CLIP, clip_slopes
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-SAFETY = 1.0 - 1e-6
-"""Contributions are clipped to C·SAFETY, so that rounding to float32 (relative error 6e-8) cannot exceed C."""
-
-
-SMALLEST_CLIP = 1e-100
-"""Below this, products of clip and row reach the subnormal numbers, where rounding is no longer relative."""
-
-
-def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm: float) -> NDArray[np.float64]:
-    """Scale each slope so that ‖slope ⊗ row‖ = ‖slope‖·‖row‖ ≤ clip_norm.
-
-    Parameters
-    ----------
-    slopes : (m,) or (m, K)
-        Derivative of the loss in the margin, one a row.
-    row_norms : (m,)
-        Euclidean norms of the rows, accumulated in float64.
-    clip_norm : float
-        The bound C on one record's contribution.
-
-    Notes
-    -----
-    *Formal guarantees.* For clips of at least `SMALLEST_CLIP`, each returned slope times its row has norm at most
-    `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite. `LocalRows` holds finite rows only.
-    """
-    slopes = np.where(np.isfinite(slopes), slopes, 0.0).astype(np.float64)
-    sizes = np.abs(slopes) if slopes.ndim == 1 else _vector_norms(slopes)
-    with np.errstate(over="ignore", invalid="ignore"):
-        norms = sizes * row_norms
-    slopes = np.where(_per_row(np.isfinite(row_norms), slopes), slopes, 0.0)
-    limit = clip_norm * SAFETY
-    factors = np.ones_like(norms)
-    np.divide(limit, norms, out=factors, where=norms > limit)
-    return np.asarray(slopes * _per_row(factors, slopes))
-
-
-def _per_row(values: NDArray[Any], slopes: NDArray[Any]) -> NDArray[Any]:
-    return values if slopes.ndim == 1 else values[:, None]
-
-
-def _vector_norms(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
-    peak = np.abs(slopes).max(axis=1, initial=0.0)
-    safe = np.where(peak > 0, peak, 1.0)
-    scaled = slopes / safe[:, None]
-    norms: NDArray[np.float64] = safe * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
-    return np.where(peak > 0, norms, 0.0)
+__all__ = ["SAFETY", "SMALLEST_CLIP", "clip_slopes"]

@@ -89,10 +89,9 @@ class TruncatedPoisson:
     def draw(self, n_rows: int, stream: SamplingStream) -> Batch:
         _require_same_rows(self.n_rows, n_rows)
         size = min(stream.binomial(n_rows, self.rate), self.cap)
-        rows = stream.distinct(n_rows, self.cap)
-        # A uniform set in arbitrary order is no uniform sequence: thin it by a second uniform choice.
-        weights = np.zeros(self.cap)
-        weights[stream.distinct(self.cap, size)] = 1.0
+        # `distinct` gives a uniform sequence, so that its first `size` rows are a uniform set.
+        rows, weights = stream.distinct(n_rows, self.cap), np.zeros(self.cap)
+        weights[:size] = 1.0
         return Batch(rows, weights)
 
     def denominator(self, n_rows: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,58 @@ Matrix = Any  # dense ndarray or scipy CSR
 
 LARGEST_BOUND = 1e30
 """Declared ranges end here, so that scaling by them stays finite in float32 too."""
+
+SMALLEST_FACTOR = 1e-150
+"""Rows that would have to be scaled down further count as zero: products with such a factor lose their precision."""
+
+BLOCK_ENTRIES = 1 << 18
+"""Entries measured together."""
+
+
+@dataclass(frozen=True, eq=False)
+class PackedRows:
+    """A table as it was given, with what has to be done to each row: nothing is copied.
+
+    The mapped row i is factorᵢ · ((clip(xᵢ, lower, upper) − lower)·inverse, 1), without the 1 if there is no intercept
+    and with xᵢ itself if there are no bounds. Rows of factor zero are never looked at again.
+
+    Attributes
+    ----------
+    X : (n, d) ndarray or CSR
+        float32 or float64, read-only; C-contiguous, or with sorted and distinct indices.
+    factors, norms : (n,)
+        Scale and norm of each mapped row.
+    """
+
+    X: Matrix
+    factors: NDArray[np.float64]
+    norms: NDArray[np.float64]
+    intercept: bool = False
+    lower: NDArray[np.float64] | None = None
+    upper: NDArray[np.float64] | None = None
+    inverse: NDArray[np.float64] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Of a mapped row."""
+        return int(self.X.shape[1]) + int(self.intercept)
+
+    def block(self, rows: slice) -> NDArray[np.float64]:
+        """Mapped rows, dense and in float64."""
+        part = self.X[rows]
+        raw = part.toarray().astype(np.float64, copy=False) if sparse.issparse(part) else part.astype(np.float64)
+        factors = self.factors[rows]
+        raw[factors == 0] = 0
+        if self.lower is not None and self.upper is not None and self.inverse is not None:
+            np.clip(raw, self.lower, self.upper, out=raw)
+            raw -= self.lower
+            raw *= self.inverse
+        raw *= factors[:, None]
+        return np.column_stack([raw, factors]) if self.intercept else raw
 
 
 @dataclass(frozen=True)
@@ -70,6 +123,24 @@ class RowMap:
         """Whether every valid row is scaled to exactly `row_norm`: the intercept alone is that long."""
         return self.intercept and self.row_norm <= 1.0
 
+    def pack(self, X: Matrix, keep: NDArray[np.bool_] | None = None) -> PackedRows:
+        """`X` with the factor of each row; rows that are not finite, not to be kept, or beyond all size get zero."""
+        X = _canonical(X)
+        lower = upper = inverse = None
+        if self.lower is not None and self.upper is not None:
+            lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+            inverse = 1 / (upper - lower)
+            if sparse.issparse(X) and lower.any():
+                raise _non_zero_lower_bound()
+        peak, ratio, finite = _measured(X, lower, upper, inverse, self.intercept)
+        factors = _shrink_factor(peak, ratio, self.row_norm)
+        alive = finite & (factors >= SMALLEST_FACTOR)
+        if keep is not None:
+            alive &= keep
+        factors = np.where(alive, factors, 0.0)
+        norms = np.where(alive, factors * peak * ratio, 0.0)
+        return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
+
     def apply(self, X: Matrix) -> Matrix:
         """The mapped rows, in the precision and the format of `X`."""
         return self._apply_sparse(X) if sparse.issparse(X) else self._apply_dense(np.asarray(X))
@@ -101,9 +172,7 @@ class RowMap:
         X.data[~np.isfinite(X.data)] = 0
         if self.lower is not None and self.upper is not None:
             if any(low != 0 for low in self.lower):
-                raise InvalidParameter(
-                    "sparse rows with a non-zero lower bound", "lower bounds of 0", "pass dense rows, or bounds from 0"
-                )
+                raise _non_zero_lower_bound()
             upper = np.asarray(self.upper)[X.indices]
             X.data = (np.clip(X.data, 0, upper) / upper).astype(X.dtype)
         if self.intercept:
@@ -148,6 +217,102 @@ def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         rows = X[start : start + block].astype(np.float64) / safe[start : start + block, None]
         ratio[start : start + block] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return safe, ratio
+
+
+def pack_mapped(X: Matrix) -> PackedRows:
+    """Rows that are mapped already; those that are not finite count as zero."""
+    X = _canonical(X)
+    peak, ratio, finite = _measured(X, None, None, None, intercept=False)
+    return PackedRows(X, finite.astype(np.float64), np.where(finite, peak * ratio, 0.0))
+
+
+def finite_rows(X: Matrix) -> NDArray[np.bool_]:
+    """Which rows hold finite numbers only, found block by block."""
+    finite = np.empty(X.shape[0], dtype=bool)
+    for rows in _row_blocks(X):
+        part = X[rows]
+        if sparse.issparse(part):
+            finite[rows] = np.bincount(_owners(part), weights=~np.isfinite(part.data), minlength=part.shape[0]) == 0
+        else:
+            finite[rows] = np.isfinite(part).all(axis=1)
+    return finite
+
+
+def _measured(
+    X: Matrix, lower: Any, upper: Any, inverse: Any, intercept: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """(peak, ratio, finite): ‖row‖ = peak · ratio after bounds and intercept, and whether the raw row is finite."""
+    n = X.shape[0]
+    peak, ratio, finite = np.ones(n), np.empty(n), np.ones(n, dtype=bool)
+    for rows in _row_blocks(X):
+        squares = _squares(X[rows], lower, upper, inverse) + float(intercept)
+        with np.errstate(invalid="ignore"):
+            ratio[rows] = np.sqrt(squares)
+            unsafe = np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))) + rows.start
+        if len(unsafe):
+            finite[unsafe] = finite_rows(X[unsafe])
+            plain = unsafe[finite[unsafe]]
+            if lower is None:
+                peak[plain], ratio[plain] = row_norms(X[plain])
+                if intercept:
+                    # A row so long or so short that its squares left the numbers hides the intercept, or hides in it.
+                    ratio[plain] = np.hypot(ratio[plain], 1 / peak[plain])
+    return peak, ratio, finite
+
+
+def _squares(part: Matrix, lower: Any, upper: Any, inverse: Any) -> NDArray[np.float64]:
+    """Squared norms in float64; NaN for rows that are not finite."""
+    if sparse.issparse(part):
+        values = part.data.astype(np.float64)
+        if upper is not None:
+            inside = np.clip(values, 0, upper[part.indices]) * inverse[part.indices]
+            values = np.where(np.isfinite(values), inside, np.nan)
+        return np.asarray(np.bincount(_owners(part), weights=values * values, minlength=part.shape[0]), dtype=float)
+    values = part.astype(np.float64)
+    if lower is not None:
+        bad = ~np.isfinite(values).all(axis=1)
+        values = (np.clip(values, lower, upper) - lower) * inverse
+        values[bad] = np.nan
+    return np.asarray(np.einsum("ij,ij->i", values, values))
+
+
+def _row_blocks(X: Matrix) -> Iterator[slice]:
+    n = X.shape[0]
+    width = X.nnz / max(1, n) if sparse.issparse(X) else X.shape[1]
+    length = max(1, int(BLOCK_ENTRIES / max(1.0, width)))
+    for start in range(0, n, length):
+        yield slice(start, min(start + length, n))
+
+
+def _owners(part: Any) -> NDArray[np.intp]:
+    return np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+
+
+def _canonical(X: Matrix) -> Matrix:
+    """Read-only rows in the form the kernels read, without a copy where they have it."""
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+        kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+        return _frozen(np.ascontiguousarray(X, dtype=kind))
+    kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    rows = sparse.csr_matrix(X, dtype=kind)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    parts = (_frozen(rows.data), _frozen(rows.indices), _frozen(rows.indptr))
+    return sparse.csr_matrix(parts, shape=rows.shape, copy=False)
+
+
+def _frozen(values: NDArray[Any]) -> NDArray[Any]:
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _non_zero_lower_bound() -> InvalidParameter:
+    return InvalidParameter(
+        "sparse rows with a non-zero lower bound", "lower bounds of 0", "pass dense rows, or bounds from 0"
+    )
 
 
 def _shrink_factor(peak: NDArray[np.float64], ratio: NDArray[np.float64], bound: float) -> NDArray[np.float64]:

@@ -23,18 +23,11 @@ from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
 from dpadmm.solvers.base import Setting, Solution
+from dpadmm.solvers.tail import Iterate as Iterate
+from dpadmm.solvers.tail import Tail
 
 Array = NDArray[np.float64]
 Averaging = Literal["all", "tail", "linear", "last"]
-
-
-@dataclass(frozen=True, eq=False)
-class Iterate:
-    """The three blocks of ADMM."""
-
-    x: Array
-    y: Array
-    dual: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +50,10 @@ class Average:
             self.x + weight * point.x, self.y + weight * point.y, self.dual + weight * point.dual, self.weight + weight
         )
 
+    @classmethod
+    def of(cls, sums: Iterate, weight: float) -> Average:
+        return cls(sums.x, sums.y, sums.dual, weight)
+
     @property
     def mean(self) -> Iterate:
         return Iterate(self.x / self.weight, self.y / self.weight, self.dual / self.weight)
@@ -64,26 +61,52 @@ class Average:
 
 @dataclass(frozen=True, eq=False)
 class AveragedState:
-    """Steps taken, current blocks, running average."""
+    """Steps taken, all blocks and their sums in one vector, and the weight of the sums."""
 
     t: int
-    point: Iterate
-    average: Average
+    blocks: Array
+    tail: Tail
+    weight: float = 0.0
+
+    @property
+    def x(self) -> Array:
+        return self.tail.x(self.blocks)
+
+    @property
+    def point(self) -> Iterate:
+        return self.tail.point(self.blocks)
+
+    @property
+    def average(self) -> Average:
+        return Average.of(self.tail.sums(self.blocks), self.weight)
 
 
 class AveragedADMM:
-    """Start at zero, end with the average: what DP-SADMM, ssADMM and mpADMM have in common."""
+    """Start at zero, end with the average: what the algorithms of the family have in common."""
 
     steps: int
     beta: float
     averaging: Averaging
+    smoother: Smoother
 
     def init(self, problem: Problem) -> AveragedState:
-        return AveragedState(0, start(problem), Average.empty(problem))
+        tail = Tail(problem, self.smoother)
+        return AveragedState(0, tail.start(), tail)
 
-    def advance(self, state: AveragedState, point: Iterate) -> AveragedState:
+    def advance(
+        self,
+        state: AveragedState,
+        gradient: Array,
+        step: float,
+        y_first: bool,
+        rate: float = 1.0,
+        momentum: float = 0.0,
+    ) -> AveragedState:
+        """One step with a released gradient."""
         t = state.t + 1
-        return AveragedState(t, point, state.average.add(point, averaging_weight(self.averaging, t, self.steps)))
+        weight = averaging_weight(self.averaging, t, self.steps)
+        blocks = state.tail.step(state.blocks, gradient, step, self.beta, weight, y_first, rate, momentum)
+        return AveragedState(t, blocks, state.tail, state.weight + weight)
 
     def finish(self, state: AveragedState, problem: Problem) -> Solution:
         return release(problem, state.average, self.beta, self.steps)
@@ -123,21 +146,10 @@ def default_beta(base: float, problem: Problem) -> float:
     return base * problem.row_norm**2 / max(problem.constraint.norm_squared, 1e-12)
 
 
-def augmented_gradient(problem: Problem, point: Iterate, beta: float) -> Array:
-    """Gradient in x of the public part: ridge and augmented term."""
-    residual = problem.constraint.residual(point.x, point.y) + point.dual
-    return problem.public_gradient(point.x) + beta * problem.constraint.adjoint(residual)
-
-
 def auxiliary(problem: Problem, point: Iterate, beta: float) -> Iterate:
     """Iterate with y ← argmin_y r(y) + (β/2)‖Ax + By − c + λ‖²."""
     y = problem.constraint.auxiliary_update(problem.regularizer, point.x, point.y, point.dual, beta)
     return Iterate(point.x, y, point.dual)
-
-
-def primal(point: Iterate, direction: Array, step: float, smoother: Smoother) -> Iterate:
-    """Iterate with x ← x − s S(direction)."""
-    return Iterate(point.x - step * smoother(direction), point.y, point.dual)
 
 
 def dual_ascent(problem: Problem, point: Iterate, rate: float = 1.0) -> Iterate:

@@ -10,30 +10,20 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.checks import number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting
 
 LONGEST = 300
 
 
-@dataclass(frozen=True, eq=False)
-class FullADMMState:
-    t: int
-    point: admm.Iterate
-    velocity: admm.Array
-    average: admm.Average
-
-
 @SOLVERS.register("full-admm")
 @dataclass(frozen=True)
-class FullADMM:
+class FullADMM(admm.AveragedADMM):
     """v ← m v + Q⁻¹(G + ∇public + βAᵀ(Ax + By − c + λ));  x ← x − s v;  λ ← λ + ½(1 − m)(Ax + By − c);  y first.
 
     Momentum makes x slower to turn by 1/(1 − m). A dual that integrates at full rate then overtakes it and the blocks
@@ -86,23 +76,10 @@ class FullADMM:
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         return (Request("gradient", self.steps, clip_norm, full_data=True),)
 
-    def init(self, problem: Problem) -> FullADMMState:
-        point = admm.start(problem)
-        return FullADMMState(0, point, np.zeros_like(point.x), admm.Average.empty(problem))
-
-    def update(self, state: FullADMMState, problem: Problem, oracle: Oracle) -> FullADMMState:
-        t = state.t + 1
+    def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
         step = admm.stable_step(admm.capped(self.step_size, problem), self.beta, problem)
-        point = admm.auxiliary(problem, state.point, self.beta)
-        direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
-        velocity = self.momentum * state.velocity + self.smoother(direction)
-        point = admm.Iterate(point.x - step * velocity, point.y, point.dual)
-        point = admm.dual_ascent(problem, point, rate=(1 - self.momentum) / 2)
-        average = state.average.add(point, admm.averaging_weight(self.averaging, t, self.steps))
-        return FullADMMState(t, point, velocity, average)
-
-    def finish(self, state: FullADMMState, problem: Problem) -> Solution:
-        return admm.release(problem, state.average, self.beta, self.steps)
+        rate = (1 - self.momentum) / 2
+        return self.advance(state, oracle.gradient(state.x), step, True, rate, self.momentum)
 
 
 def _require_momentum(momentum: Any) -> float:

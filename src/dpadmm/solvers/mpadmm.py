@@ -62,8 +62,4 @@ class MPADMM(admm.AveragedADMM):
         return admm.stable_step(admm.capped(self.step_size, problem), self.beta, problem)
 
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
-        point = state.point
-        direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
-        point = admm.primal(point, direction, self.model_gain(problem), self.smoother)
-        point = admm.dual_ascent(problem, admm.auxiliary(problem, point, self.beta))
-        return self.advance(state, point)
+        return self.advance(state, oracle.gradient(state.x), self.model_gain(problem), y_first=False)

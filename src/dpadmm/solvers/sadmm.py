@@ -79,9 +79,5 @@ class SADMM(admm.AveragedADMM):
         return admm.capped(2 * norm / (problem.ridge * (t + shift)), problem)
 
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
-        t = state.t + 1
-        step = admm.stable_step(self.eta(t, problem), self.beta, problem)
-        point = admm.auxiliary(problem, state.point, self.beta)
-        direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
-        point = admm.dual_ascent(problem, admm.primal(point, direction, step, self.smoother))
-        return self.advance(state, point)
+        step = admm.stable_step(self.eta(state.t + 1, problem), self.beta, problem)
+        return self.advance(state, oracle.gradient(state.x), step, y_first=True)

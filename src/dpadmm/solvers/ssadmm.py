@@ -74,9 +74,5 @@ class SSADMM(admm.AveragedADMM):
         return admm.capped(self.step_size / (1 + (t - 1) // self.epoch_steps), problem)
 
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
-        t, point = state.t + 1, state.point
-        direction = oracle.gradient(point.x) + admm.augmented_gradient(problem, point, self.beta)
-        step = admm.stable_step(self.eta(t, problem), self.beta, problem)
-        point = admm.primal(point, direction, step, self.smoother)
-        point = admm.dual_ascent(problem, admm.auxiliary(problem, point, self.beta))
-        return self.advance(state, point)
+        step = admm.stable_step(self.eta(state.t + 1, problem), self.beta, problem)
+        return self.advance(state, oracle.gradient(state.x), step, y_first=False)

@@ -9,7 +9,7 @@ With an exact oracle this is SVRG-ADMM.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,16 +21,27 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+from dpadmm.solvers.tail import Iterate, Tail
 
 
 @dataclass(frozen=True, eq=False)
 class VRADMMState:
     t: int
-    point: admm.Iterate
+    blocks: admm.Array
+    tail: Tail
+    inner: int
     snapshot: admm.Array
     snapshot_gradient: admm.Array
-    epoch: admm.Average
     average: admm.Average
+
+    @property
+    def point(self) -> Iterate:
+        return self.tail.point(self.blocks)
+
+    @property
+    def epoch(self) -> admm.Average:
+        """Sums over the steps since the snapshot."""
+        return admm.Average.of(self.tail.sums(self.blocks), float(self.inner))
 
 
 @SOLVERS.register("dp-vradmm")
@@ -129,22 +140,20 @@ class VRADMM:
         return min(2 * self.gradient_clip, row_smoothness * float(np.linalg.norm(x - snapshot)))
 
     def init(self, problem: Problem) -> VRADMMState:
-        point = admm.start(problem)
-        empty = admm.Average.empty(problem)
-        return VRADMMState(0, point, point.x, np.zeros_like(point.x), empty, empty)
+        tail = Tail(problem, self.smoother)
+        start = tail.start()
+        zero = tail.x(start)
+        return VRADMMState(0, start, tail, 0, zero, np.zeros_like(zero), admm.Average.empty(problem))
 
     def update(self, state: VRADMMState, problem: Problem, oracle: Oracle) -> VRADMMState:
         if state.t % self.inner_steps == 0:
             state = self._take_snapshot(state, problem, oracle)
-        point = admm.auxiliary(problem, state.point, self.beta)
-        clip = self.difference_clip(point.x, state.snapshot, problem)
-        gradient = state.snapshot_gradient + oracle.difference(point.x, state.snapshot, clip)
-        direction = gradient + admm.augmented_gradient(problem, point, self.beta)
+        x = state.tail.x(state.blocks)
+        clip = self.difference_clip(x, state.snapshot, problem)
+        gradient = state.snapshot_gradient + oracle.difference(x, state.snapshot, clip)
         step = admm.stable_step(self.eta(problem), self.beta, problem)
-        point = admm.dual_ascent(problem, admm.primal(point, direction, step, self.smoother))
-        epoch = state.epoch.add(point, 1.0)
-        average = self._closed(state.average, epoch, state.t + 1)
-        return VRADMMState(state.t + 1, point, state.snapshot, state.snapshot_gradient, epoch, average)
+        blocks = state.tail.step(state.blocks, gradient, step, self.beta, weight=1.0, y_first=True)
+        return self._closed(replace(state, t=state.t + 1, blocks=blocks, inner=state.inner + 1))
 
     def finish(self, state: VRADMMState, problem: Problem) -> Solution:
         return admm.release(problem, state.average, self.beta, self.steps)
@@ -157,12 +166,14 @@ class VRADMM:
             if problem.ridge <= 0:
                 raise InvalidParameter("convexity='strong' without a ridge", "ridge > 0", "add an l2 part")
             whole = gradient + problem.public_gradient(snapshot)
-            point = admm.Iterate(snapshot, point.y, -problem.constraint.adjoint_pinv(whole) / self.beta)
-        return VRADMMState(state.t, point, snapshot, gradient, admm.Average.empty(problem), state.average)
+            point = Iterate(snapshot, point.y, -problem.constraint.adjoint_pinv(whole) / self.beta)
+        blocks = state.tail.with_point(state.blocks, point)
+        return replace(state, blocks=blocks, inner=0, snapshot=snapshot, snapshot_gradient=gradient)
 
-    def _closed(self, average: admm.Average, epoch: admm.Average, t: int) -> admm.Average:
+    def _closed(self, state: VRADMMState) -> VRADMMState:
         """Add the mean of an epoch that has just ended."""
-        if t % self.inner_steps and t < self.steps:
-            return average
-        number = math.ceil(t / self.inner_steps)
-        return average.add(epoch.mean, admm.averaging_weight(self.averaging, number, self.epochs))
+        if state.t % self.inner_steps and state.t < self.steps:
+            return state
+        number = math.ceil(state.t / self.inner_steps)
+        weight = admm.averaging_weight(self.averaging, number, self.epochs)
+        return replace(state, average=state.average.add(state.epoch.mean, weight))

@@ -9,14 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy import fft
 from scipy.optimize import minimize_scalar
-from scipy.signal import lfilter
 
+from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import Array, count, number
 from dpadmm.problem.smoothers.base import SMOOTHERS, mean_with_free, on_leading, smoothed_size
 
 RECURSION_FROM = 10_000
-NEGLIGIBLE_EXPONENT = 40.0
 
 
 @SMOOTHERS.register("ring")
@@ -78,12 +77,18 @@ class RingLaplacian:
         return smoothed
 
     def _by_recursion(self, g: Array) -> Array:
-        decay = _decay(self.nu)
-        gain = 2 / (2 * self.nu + 1 + math.sqrt(4 * self.nu + 1))
-        forward = _periodic_filter(g, decay)
-        backward = _periodic_filter(forward[::-1], decay)[::-1]
-        smoothed: Array = gain * backward
+        smoothed: Array = kernels.active().ring(np.ascontiguousarray(g, dtype=np.float64), self.decay, self.gain)
         return smoothed
+
+    @property
+    def decay(self) -> float:
+        """θ with w = e^{−θ}."""
+        return _decay(self.nu)
+
+    @property
+    def gain(self) -> float:
+        """w/ν, the factor before the two recursions."""
+        return 2 / (2 * self.nu + 1 + math.sqrt(4 * self.nu + 1))
 
 
 def ring_eigenvalues(nu: float, d: int) -> Array:
@@ -156,16 +161,6 @@ def _ring_tau2(nu: float, d: int) -> float:
     turn, square = _decay(nu) * d, 1 + 4 * nu
     closing = 2 * d * math.exp(-turn) / (math.expm1(-turn) ** 2 * square)
     return _ring_tau(nu, d) * (1 + 2 * nu) / square + closing
-
-
-def _periodic_filter(a: Array, decay: float) -> Array:
-    """Solve c_i = a_i + w·c_{i−1} around the ring."""
-    d, w = a.shape[0], math.exp(-decay)
-    reach = min(d, math.ceil(NEGLIGIBLE_EXPONENT / decay))
-    powers = np.exp(-decay * np.arange(reach))
-    last = np.tensordot(powers, a[::-1][:reach].astype(float), axes=1) / -math.expm1(-decay * d)
-    filtered: Array = lfilter([1.0], [1.0, -w], a.astype(float), axis=0, zi=w * last[None])[0]
-    return filtered
 
 
 def _as_column(per_row: Array, like: Array) -> Array:

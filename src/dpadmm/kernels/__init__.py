@@ -1,0 +1,15 @@
+"""The inner loops as pure functions, each twice: in NumPy, and compiled by Numba. Randomness comes in as arrays.
+
+The kernels of a namespace have the same signatures and agree to rounding:
+
+| kernel       | what it does                                                        |
+|--------------|---------------------------------------------------------------------|
+| dense_sum    | sum of clipped gradients (or differences) over dense rows           |
+| sparse_sum   | the same over CSR rows                                              |
+| ring         | smoothing on a ring by two recursions                               |
+| tail         | everything an ADMM step does after the gradient                     |
+"""
+
+from dpadmm.kernels.engine import Work, active, choose, use
+
+__all__ = ["Work", "active", "choose", "use"]

@@ -1,0 +1,9 @@
+"""The compiled kernels under the names of their twins. Importing this file imports Numba."""
+
+from dpadmm.kernels.gradients import dense_sum, sparse_sum
+from dpadmm.kernels.steps import ring, tail
+
+PARALLEL = True
+"""They release the lock of the interpreter, so that row blocks may be summed by threads."""
+
+__all__ = ["PARALLEL", "dense_sum", "ring", "sparse_sum", "tail"]

@@ -1,0 +1,300 @@
+"""The kernels in NumPy: what they mean, what they are tested against, and the path of fits too short to compile for.
+
+A *table* is the rows as the user gave them, with what is done to them on the way: the mapped row i is
+
+    factorᵢ · ((clip(xᵢ, lower, upper) − lower)·inverse, 1)
+
+without the clip where `lower` is None. Rows of factor zero contribute nothing and may hold anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.signal import lfilter
+from scipy.special import expit
+
+from dpadmm.kernels.clipping import clip_slopes
+from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX
+
+Array = NDArray[np.float64]
+Vector = NDArray[Any] | None
+
+PARALLEL = False
+"""NumPy leaves threads to its BLAS."""
+
+NEGLIGIBLE_EXPONENT = 40.0
+
+BLOCK_ENTRIES = 1 << 18
+"""Entries of a table handled together: few enough to stay in cache between the two passes over them."""
+
+
+def dense_sum(
+    X: NDArray[Any],
+    lower: Vector,
+    upper: Vector,
+    inverse: Vector,
+    factors: Array,
+    norms: Array,
+    target: NDArray[Any],
+    rows: NDArray[np.intp] | None,
+    weights: Vector,
+    start: int,
+    stop: int,
+    points: NDArray[Any],
+    anchors: NDArray[Any] | None,
+    gradient_clip: float,
+    clip: float,
+    code: int | Callable[[Array, Array], Array],
+    parameter: float,
+) -> Array:
+    """Σ weight · clip(gradient) over the rows number `start` to `stop`, or over those of `rows`.
+
+    Parameters
+    ----------
+    X, lower, upper, inverse, factors
+        The table.
+    norms : (n,)
+        Norms by which contributions are measured.
+    target : (n, columns)
+        What the loss compares margins with.
+    rows, weights : (batch,) or None
+        Row numbers of a mini-batch, and a 0/1 weight each.
+    points : (outputs, d + 1)
+        Where the gradient is taken, in the precision of X; the last entry belongs to the constant of the row.
+    anchors : like points, or None
+        Sum clip(clip(gradient at point) − clip(gradient at anchor)) instead, the inner clips at `gradient_clip`.
+    gradient_clip, clip : float
+        Largest norms of one row's contribution.
+    code, parameter
+        The loss (`kernels.codes`), and its constant. Here a slope function will do, too.
+
+    Returns
+    -------
+    (outputs, d + 1) float64
+    """
+    total = np.zeros((len(points), X.shape[1] + 1))
+    for block, weight in _blocks(rows, weights, start, stop, X.shape[1]):
+        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block])
+        margin = factors[block, None] * (mapped @ points[:, :-1].T + points[:, -1])
+        there = None if anchors is None else factors[block, None] * (mapped @ anchors[:, :-1].T + anchors[:, -1])
+        slopes = _coefficients(margin, there, target[block], norms[block], gradient_clip, clip, code, parameter)
+        slopes = _weighed(slopes, factors[block], weight)
+        total[:, :-1] += slopes.T @ mapped.astype(np.float64, copy=False)
+        total[:, -1] += slopes.sum(axis=0)
+    return total
+
+
+def sparse_sum(
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    upper: Vector,
+    inverse: Vector,
+    factors: Array,
+    norms: Array,
+    target: NDArray[Any],
+    rows: NDArray[np.intp] | None,
+    weights: Vector,
+    start: int,
+    stop: int,
+    points: Array,
+    anchors: Array | None,
+    gradient_clip: float,
+    clip: float,
+    code: int | Callable[[Array, Array], Array],
+    parameter: float,
+) -> Array:
+    """`dense_sum` for CSR rows with lower bounds of zero; points and the sum are (d + 1, outputs)."""
+    features = len(points) - 1
+    table = sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, features), copy=False)
+    total = np.zeros(points.shape)
+    for block, weight in _blocks(rows, weights, start, stop, max(1, len(data) // max(1, len(factors)))):
+        mapped = _mapped_sparse(table[block], upper, inverse, factors[block])
+        margin = factors[block, None] * (mapped @ points[:-1] + points[-1])
+        there = None if anchors is None else factors[block, None] * (mapped @ anchors[:-1] + anchors[-1])
+        slopes = _coefficients(margin, there, target[block], norms[block], gradient_clip, clip, code, parameter)
+        slopes = _weighed(slopes, factors[block], weight)
+        total[:-1] += mapped.T @ slopes
+        total[-1] += slopes.sum(axis=0)
+    return total
+
+
+def ring(g: Array, decay: float, gain: float) -> Array:
+    """gain · (1 − wR)⁻¹(1 − wR⁻¹)⁻¹ g along the first axis, R the cyclic shift and w = e^(−decay)."""
+    forward = _periodic_filter(g, decay)
+    return np.ascontiguousarray(gain * _periodic_filter(forward[::-1], decay)[::-1])
+
+
+def tail(
+    before: Array,
+    gradient: Array,
+    features: int,
+    constraints: int,
+    outputs: int,
+    A: Any,
+    At: Any,
+    offset: Vector,
+    ridge: Array,
+    threshold: Array,
+    stiffness: float,
+    step: float,
+    beta: float,
+    rate: float,
+    momentum: float,
+    weight: float,
+    smoothed: int,
+    decay: float,
+    gain: float,
+    y_first: bool,
+) -> Array:
+    """One ADMM step after its gradient.
+
+        y ← prox(Ax − c + λ)                          first if `y_first`, else after x
+        v ← momentum·v + S(gradient + ridge·x + β Aᵀ(Ax − y − c + λ)),  x ← x − step·v
+        λ ← λ + rate·(Ax − y − c);  sums ← sums + weight·(x, y, λ)
+
+    Parameters
+    ----------
+    before : (3d + 4m)·outputs
+        x, y, λ, velocity and the sums of x, y, λ, one after another. d = `features`, m = `constraints`.
+    A, At : (data, indices, indptr) or None
+        CSR of A and of its transpose; None stands for [I 0].
+    offset : (m,) or None
+        c.
+    ridge : (d,)
+        Public quadratic.
+    threshold, stiffness : (m,), float
+        prox(v) = soft_threshold(v, threshold/β) / (1 + stiffness/β).
+    smoothed : int
+        How many of the first features lie on the ring of `ring`.
+
+    Returns
+    -------
+    The state after the step.
+    """
+    d, m = features, constraints
+    blocks, at = [], 0
+    for size in (d, m, m, d, d, m, m):
+        blocks.append(before[at : at + size * outputs].reshape(size, outputs))
+        at += size * outputs
+    x, y, dual, velocity, *sums = blocks
+    matrix, transposed = _constraint(A, m, d), _constraint(At, d, m)
+    pull = 0.0 if offset is None else offset[:, None]
+
+    def applied() -> Array:
+        return np.asarray((x[:m] if matrix is None else matrix @ x) - pull)
+
+    def auxiliary() -> Array:
+        v, cut = applied() + dual, threshold[:, None] / beta
+        return np.asarray((v - np.clip(v, -cut, cut)) / (1 + stiffness / beta))
+
+    if y_first:
+        y = auxiliary()
+    residual = applied() - y + dual
+    pulled = np.zeros_like(x)
+    pulled[: m if matrix is None else d] = residual if matrix is None else transposed @ residual
+    direction = gradient.reshape(d, outputs) + (ridge[:, None] * x + beta * pulled)
+    if smoothed:
+        direction[:smoothed] = ring(direction[:smoothed], decay, gain)
+    velocity = momentum * velocity + direction
+    x = x - step * velocity
+    if not y_first:
+        y = auxiliary()
+    dual = dual + rate * (applied() - y)
+    if weight:
+        sums = [total + weight * block for total, block in zip(sums, (x, y, dual), strict=True)]
+    return np.concatenate([block.ravel() for block in (x, y, dual, velocity, *sums)])
+
+
+def _constraint(parts: Any, rows: int, columns: int) -> Any:
+    return None if parts is None else sparse.csr_array(parts, shape=(rows, columns))
+
+
+def _periodic_filter(a: Array, decay: float) -> Array:
+    """Solve c_i = a_i + w·c_{i−1} around the ring."""
+    d, w = a.shape[0], math.exp(-decay)
+    reach = min(d, math.ceil(NEGLIGIBLE_EXPONENT / decay))
+    powers = np.exp(-decay * np.arange(reach))
+    last = np.tensordot(powers, a[::-1][:reach], axes=1) / -math.expm1(-decay * d)
+    filtered: Array = lfilter([1.0], [1.0, -w], a, axis=0, zi=w * last[None])[0]
+    return filtered
+
+
+def _blocks(
+    rows: NDArray[np.intp] | None, weights: Vector, start: int, stop: int, width: int
+) -> Iterator[tuple[Any, Vector]]:
+    """Row numbers, a slice or an array, with their weights."""
+    length = max(1, BLOCK_ENTRIES // max(1, width))
+    for first in range(start, stop, length):
+        part = slice(first, min(first + length, stop))
+        yield (part if rows is None else rows[part]), (None if weights is None else weights[part])
+
+
+def _mapped_dense(block: NDArray[Any], lower: Vector, upper: Vector, inverse: Vector, factors: Array) -> NDArray[Any]:
+    if not factors.all():
+        block = np.where((factors != 0)[:, None], block, 0)
+    if lower is None or upper is None or inverse is None:
+        return block
+    return np.asarray((np.clip(block, lower, upper) - lower) * inverse)
+
+
+def _mapped_sparse(block: Any, upper: Vector, inverse: Vector, factors: Array) -> Any:
+    data = block.data.astype(np.float64)
+    if not factors.all():
+        data[np.repeat(factors == 0, np.diff(block.indptr))] = 0
+    if upper is not None and inverse is not None:
+        data = np.clip(data, 0, upper[block.indices]) * inverse[block.indices]
+    return sparse.csr_matrix((data, block.indices, block.indptr), shape=block.shape, copy=False)
+
+
+def _coefficients(
+    margin: NDArray[Any],
+    there: NDArray[Any] | None,
+    target: NDArray[Any],
+    norms: Array,
+    gradient_clip: float,
+    clip: float,
+    code: int | Callable[[Array, Array], Array],
+    parameter: float,
+) -> Array:
+    """Clipped slopes (rows, outputs), or clipped differences of clipped slopes."""
+    slopes = _slopes(margin, target, code, parameter)
+    if there is not None:
+        back = _clipped(_slopes(there, target, code, parameter), norms, gradient_clip)
+        slopes = _clipped(slopes, norms, gradient_clip) - back
+    return _clipped(slopes, norms, clip)
+
+
+def _clipped(slopes: NDArray[Any], norms: Array, clip: float) -> Array:
+    if slopes.shape[1] > 1:
+        return clip_slopes(slopes, norms, clip)
+    return clip_slopes(slopes[:, 0], norms, clip)[:, None]
+
+
+def _slopes(
+    margin: NDArray[Any], target: NDArray[Any], code: int | Callable[[Array, Array], Array], parameter: float
+) -> NDArray[Any]:
+    if callable(code):
+        squeezed = [values[:, 0] if values.shape[1] == 1 else values for values in (margin, target)]
+        return np.reshape(code(*squeezed), margin.shape)
+    if code == LOGISTIC:
+        return np.asarray(-target * expit(-margin * target))
+    if code == HUBERISED_HINGE:
+        return np.asarray(-target * np.clip(1 + parameter - margin * target, 0, 2 * parameter) / (2 * parameter))
+    if code == SOFTMAX:
+        weight = np.exp(margin - margin.max(axis=1, keepdims=True))
+        slopes: NDArray[Any] = weight / weight.sum(axis=1, keepdims=True)
+        slopes[np.arange(len(slopes)), target[:, 0].astype(np.intp)] -= 1
+        return slopes
+    error = margin - target
+    return np.asarray(np.clip(error, -parameter, parameter) if code == HUBER else error)
+
+
+def _weighed(slopes: Array, factors: Array, weights: Vector) -> Array:
+    return slopes * (factors if weights is None else factors * weights)[:, None]
