@@ -8,7 +8,7 @@ DEV_READY := $(READY)-dev
 # The CPU build of this release is smaller by gigabytes than what a bare `torch` brings; peers run on one thread anyway.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-quick lint types contracts check experiments peers clean
+.PHONY: demo test test-quick lint types contracts check experiments peers bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/dpadmm demo --out dpadmm-report
@@ -37,6 +37,13 @@ experiments: $(DEV_READY)
 	$(BIN)/python -m experiments.claims
 
 peers: .venv-peers/.ready .venv-diffprivlib/.ready
+
+bench: $(DEV_READY)
+	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.page --write
+
+bench-quick: $(DEV_READY)
+	$(BIN)/python -m benchmarks --quick
 
 .venv-peers/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-peers
