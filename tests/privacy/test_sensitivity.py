@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from dpadmm import kernels
 from dpadmm.oracles.exact import ExactOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.clipping import clip_slopes
@@ -19,6 +20,14 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers import MPADMM
 
 from . import toys
+
+
+@pytest.fixture(autouse=True, scope="module", params=["numpy", "compiled"])
+def engine(request):
+    """Everything here holds for the kernels of both engines."""
+    with kernels.use(request.param):
+        yield
+
 
 ALL = Batch(None)
 LOSSES = [Logistic(), HuberisedHinge(), Squared(), Huber(0.5), Softmax(3), Squared(n_tasks=2), Huber(0.5, n_tasks=2)]
@@ -240,3 +249,32 @@ class TestAdversarialSearch:
             one, two = (LocalRows(X[i : i + 1], y[i : i + 1], loss).gradient_sum(x, CLIP, ALL) for i in (0, 1))
             best = max(best, moved(one, two))
         assert 0.8 * 2 * CLIP <= best <= 2 * CLIP
+
+
+class TestReleasedCoordinates:
+    """Rows seen through P: the bound holds for the exact Pᵀ row, however badly P is conditioned."""
+
+    @pytest.mark.parametrize("decades", [0, 3, 8, 14])
+    @pytest.mark.parametrize("csr", [False, True])
+    def test_no_contribution_exceeds_the_clip(self, decades, csr):
+        rng = np.random.default_rng(decades)
+        d = 12
+        left, right = (np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(2))
+        P = (left * np.logspace(-decades, 0, d)) @ right
+        worst = 0.0
+        for direction in range(d):
+            row = (left[:, direction] + 1e-9 * rng.standard_normal(d))[None]
+            rows = LocalRows(sparse.csr_matrix(row) if csr else row, np.array([-toys.FAR * 1e12]), Squared())
+            seen = rows.transformed(P)
+            raw = rows.transformed(P)
+            raw._matrix, raw._norms = None, seen._norms
+            # The contribution before Pᵀ is applied, then Pᵀ in extended precision.
+            before = raw.gradient_sum(np.zeros(d), CLIP, ALL).astype(np.longdouble)
+            worst = max(worst, float(np.sqrt(((P.T.astype(np.longdouble) @ before) ** 2).sum())))
+        assert worst <= CLIP
+        assert worst >= 0.99 * CLIP
+
+    def test_rows_are_not_copied(self):
+        X = np.ones((50, 3))
+        rows = LocalRows(X, np.ones(50), Logistic())
+        assert np.shares_memory(rows.transformed(np.eye(3))._X, X)

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dpadmm import kernels
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax
+
+
+@pytest.fixture(autouse=True, scope="module", params=["numpy", "compiled"])
+def engine(request):
+    """Everything here holds for the kernels of both engines."""
+    with kernels.use(request.param):
+        yield
 
 
 def test_a_long_float32_sum_stays_within_the_sensitivity():

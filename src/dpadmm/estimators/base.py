@@ -123,8 +123,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         receipt = None if self.ledger is None else self.ledger.reserve(recipe.plan)
         oracle = PrivateOracle(rows, recipe.plan, streams)
         engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
-        with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
-            solution = run(recipe.solver, recipe.problem, oracle, (observe,))
+        try:
+            with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
+                solution = run(recipe.solver, recipe.problem, oracle, (observe,))
+        except KeyboardInterrupt as interruption:
+            interruption.add_note(
+                "The fit was interrupted: no model was made, and the reserved budget counts as spent."
+            )
+            raise
         oracle.require_promise_kept()
         if self.ledger is not None and receipt is not None:
             self.ledger.commit(receipt, oracle.spent)

@@ -84,18 +84,18 @@ def _exp(x):
 
 
 @kernel("contract")
-def _slopes(code, parameter, margin, target, count, out):
+def _slopes(code, parameter, margin, target, at, count, out):
     """Derivative of the loss in each margin; NaN or infinite where the margin is, for `_clip` to drop."""
     outputs = U(margin.shape[0])
     if code == LOGISTIC:
         for r in range(count):
-            y = target[U(0), r]
+            y = target[U(0), at + r]
             z = margin[U(0), r] * y
             slope = -y / (1.0 + _exp(z))
             out[U(0), r] = slope if z == z else np.nan
     elif code == HUBERISED_HINGE:
         for r in range(count):
-            y = target[U(0), r]
+            y = target[U(0), at + r]
             depth = 1.0 + parameter - margin[U(0), r] * y
             depth = depth if depth > 0.0 or depth != depth else 0.0
             depth = depth if depth < 2.0 * parameter or depth != depth else 2.0 * parameter
@@ -119,13 +119,13 @@ def _slopes(code, parameter, margin, target, count, out):
                 out[U(0), r] += margin[k, r]
         for k in range(outputs - U(1), U(0), -1):
             for r in range(count):
-                out[k, r] = margin[k, r] / out[U(0), r] - (1.0 if target[U(0), r] == k else 0.0)
+                out[k, r] = margin[k, r] / out[U(0), r] - (1.0 if target[U(0), at + r] == k else 0.0)
         for r in range(count):
-            out[U(0), r] = margin[U(0), r] / out[U(0), r] - (1.0 if target[U(0), r] == 0 else 0.0)
+            out[U(0), r] = margin[U(0), r] / out[U(0), r] - (1.0 if target[U(0), at + r] == 0 else 0.0)
     else:
         for k in range(outputs):
             for r in range(count):
-                out[k, r] = margin[k, r] - target[k, r]
+                out[k, r] = margin[k, r] - target[k, at + r]
         if code == HUBER:
             for k in range(outputs):
                 for r in range(count):
@@ -135,17 +135,17 @@ def _slopes(code, parameter, margin, target, count, out):
 
 
 @kernel()
-def _clip(slopes, norms, clip, count, sizes):
+def _clip(slopes, norms, at, clip, count, sizes):
     """Scale slopes so that ‖slope‖·‖row‖ ≤ clip; what is not finite becomes zero. See `clipping.clip_slopes`."""
     limit = clip * SAFETY
     outputs = U(slopes.shape[0])
     for k in range(outputs):
         for r in range(count):
             slope = slopes[k, r]
-            slopes[k, r] = slope if abs(slope) <= LARGEST and norms[r] <= LARGEST else 0.0
+            slopes[k, r] = slope if abs(slope) <= LARGEST and norms[at + r] <= LARGEST else 0.0
     if outputs == 1:
         for r in range(count):
-            norm = abs(slopes[U(0), r]) * norms[r]
+            norm = abs(slopes[U(0), r]) * norms[at + r]
             slopes[U(0), r] *= limit / norm if norm > limit else 1.0
         return
     peaks, squares = sizes[U(0)], sizes[U(1)]
@@ -162,7 +162,7 @@ def _clip(slopes, norms, clip, count, sizes):
             scaled = slopes[k, r] / peaks[r]
             squares[r] += scaled * scaled
     for r in range(count):
-        norm = peaks[r] * np.sqrt(squares[r]) * norms[r]
+        norm = peaks[r] * np.sqrt(squares[r]) * norms[at + r]
         squares[r] = limit / norm if norm > limit else 1.0
     for k in range(outputs):
         for r in range(count):
@@ -170,18 +170,18 @@ def _clip(slopes, norms, clip, count, sizes):
 
 
 @kernel()
-def _clipped(code, parameter, margin, anchored, target, norms, gradient_clip, clip, count, out, sizes):
+def _clipped(code, parameter, margin, anchored, target, norms, at, gradient_clip, clip, count, out, sizes):
     """Clipped slopes, or clipped differences of clipped slopes where there is an anchor."""
-    _slopes(code, parameter, margin, target, count, out)
+    _slopes(code, parameter, margin, target, at, count, out)
     if anchored is not None:
-        _clip(out, norms, gradient_clip, count, sizes)
+        _clip(out, norms, at, gradient_clip, count, sizes)
         # The margins have served; their place takes the slopes at the anchor.
-        _slopes(code, parameter, anchored, target, count, margin)
-        _clip(margin, norms, gradient_clip, count, sizes)
+        _slopes(code, parameter, anchored, target, at, count, margin)
+        _clip(margin, norms, at, gradient_clip, count, sizes)
         for k in range(U(out.shape[0])):
             for r in range(count):
                 out[k, r] -= margin[k, r]
-    _clip(out, norms, clip, count, sizes)
+    _clip(out, norms, at, clip, count, sizes)
 
 
 # -- dense rows ----------------------------------------------------------------------------------------------------
@@ -196,24 +196,17 @@ def _entry(X, i, j, lower, upper, inverse):
 
 
 @kernel("reassoc", "contract")
-def _margins(X, lower, upper, inverse, index, factors, count, points, out):
+def _margins(X, lower, upper, inverse, index, factors, at, count, points, out):
     """factor · ⟨row, point⟩ for each output and row; the last entry of a point is its intercept."""
     d = U(X.shape[1])
     for k in range(U(points.shape[0])):
         w = points[k]
-        for r in range(U(0), count, U(4)):
-            i0, i1, i2, i3 = index[r], index[r + U(1)], index[r + U(2)], index[r + U(3)]
-            s0 = s1 = s2 = s3 = points.dtype.type(0)
+        for r in range(count):
+            i = index[r]
+            total = points.dtype.type(0)
             for j in range(d):
-                v = w[j]
-                s0 += _entry(X, i0, j, lower, upper, inverse) * v
-                s1 += _entry(X, i1, j, lower, upper, inverse) * v
-                s2 += _entry(X, i2, j, lower, upper, inverse) * v
-                s3 += _entry(X, i3, j, lower, upper, inverse) * v
-            out[k, r] = factors[r] * (s0 + w[d])
-            out[k, r + U(1)] = factors[r + U(1)] * (s1 + w[d])
-            out[k, r + U(2)] = factors[r + U(2)] * (s2 + w[d])
-            out[k, r + U(3)] = factors[r + U(3)] * (s3 + w[d])
+                total += _entry(X, i, j, lower, upper, inverse) * w[j]
+            out[k, r] = factors[at + r] * (total + w[d])
 
 
 @kernel("contract")
@@ -231,6 +224,15 @@ def _accumulate(X, lower, upper, inverse, index, count, coefficients, out):
                     c0 * _entry(X, i0, j, lower, upper, inverse) + c1 * _entry(X, i1, j, lower, upper, inverse)
                 ) + (c2 * _entry(X, i2, j, lower, upper, inverse) + c3 * _entry(X, i3, j, lower, upper, inverse))
             sums[d] += (c0 + c1) + (c2 + c3)
+
+
+@kernel()
+def _all_count(factors, position, block):
+    """Whether no row of a block counts as zero."""
+    zeros = 0
+    for r in range(block):
+        zeros += factors[position + r] == 0.0
+    return zeros == 0
 
 
 @kernel()
@@ -253,40 +255,41 @@ def dense_sum(
     code,
     parameter,
 ):
-    d, outputs, columns = U(X.shape[1]), points.shape[0], U(target.shape[1])
+    d, outputs, columns = U(X.shape[1]), points.shape[0], U(target.shape[0])
     width = d * U(X.itemsize)
     block = U(max(4, min(BLOCK, BLOCK_BYTES // max(1, int(width)) // 4 * 4)))
     out = np.zeros((outputs, int(d) + 1))
     index = np.zeros(BLOCK, np.uintp)
-    scratch = np.zeros((5 + int(columns), BLOCK))
-    factor, norm, weight, sizes, labels = scratch[0], scratch[1], scratch[2], scratch[3:5], scratch[5:]
-    slopes = np.zeros((2 * outputs, BLOCK)) if anchors is None else np.zeros((3 * outputs, BLOCK))
-    margin, slope = slopes[:outputs], slopes[outputs : 2 * outputs]
+    scratch = np.zeros((5, BLOCK))
+    factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
+    label = np.zeros((target.shape[0], BLOCK))
+    margin, slope = np.zeros((outputs, BLOCK)), np.zeros((outputs, BLOCK))
+    there = None if anchors is None else np.zeros((outputs, BLOCK))
     address = U(X.ctypes.data)
     position, end = U(start), U(stop)
     while position < end:
-        count = U(0)
-        if rows is None and weights is None and position + block <= end:
-            # The usual case, a block of consecutive rows none of which counts as zero, in loops that vectorise.
-            zeros = 0
+        if rows is None and weights is None and position + block <= end and _all_count(factors, position, block):
             for r in range(block):
-                i = position + r
-                index[r], factor[r], norm[r], weight[r] = i, factors[i], norms[i], 1.0
-                zeros += factors[i] == 0.0
-            for k in range(columns):
+                index[r] = position + r
+            _margins(X, lower, upper, inverse, index, factors, position, block, points, margin)
+            if there is not None:
+                _margins(X, lower, upper, inverse, index, factors, position, block, anchors, there)
+            _clipped(code, parameter, margin, there, target, norms, position, gradient_clip, clip, block, slope, sizes)
+            for k in range(U(outputs)):
                 for r in range(block):
-                    labels[k, r] = target[position + r, k]
-            if zeros == 0:
-                count = block
-                position += block
+                    slope[k, r] *= factors[position + r]
+            _accumulate(X, lower, upper, inverse, index, block, slope, out)
+            position += block
+            continue
+        count = U(0)
         while count < block and position < end:
             i = position if rows is None else U(rows[position])
             # Rows that count as zero may hold NaN and are never read.
             if factors[i] != 0.0:
                 index[count], factor[count], norm[count] = i, factors[i], norms[i]
-                weight[count] = 1.0 if weights is None else weights[position]
+                weight[count] = factors[i] if weights is None else factors[i] * weights[position]
                 for k in range(columns):
-                    labels[k, count] = target[i, k]
+                    label[k, count] = target[k, i]
                 if rows is not None:
                     for offset in range(U(0), width, U(CACHE_LINE)):
                         _prefetch(address + i * width + offset)
@@ -298,17 +301,14 @@ def dense_sum(
         for r in range(count, padded):
             index[r], factor[r], norm[r], weight[r] = index[0], factor[0], norm[0], 0.0
             for k in range(columns):
-                labels[k, r] = labels[k, 0]
-        _margins(X, lower, upper, inverse, index, factor, padded, points, margin)
-        if anchors is None:
-            _clipped(code, parameter, margin, None, labels, norm, gradient_clip, clip, padded, slope, sizes)
-        else:
-            there = slopes[2 * outputs :]
-            _margins(X, lower, upper, inverse, index, factor, padded, anchors, there)
-            _clipped(code, parameter, margin, there, labels, norm, gradient_clip, clip, padded, slope, sizes)
+                label[k, r] = label[k, 0]
+        _margins(X, lower, upper, inverse, index, factor, U(0), padded, points, margin)
+        if there is not None:
+            _margins(X, lower, upper, inverse, index, factor, U(0), padded, anchors, there)
+        _clipped(code, parameter, margin, there, label, norm, U(0), gradient_clip, clip, padded, slope, sizes)
         for k in range(U(outputs)):
             for r in range(padded):
-                slope[k, r] *= weight[r] * factor[r]
+                slope[k, r] *= weight[r]
         _accumulate(X, lower, upper, inverse, index, padded, slope, out)
     return out
 
@@ -326,24 +326,44 @@ def _stored(data, indices, position, upper, inverse):
 
 
 @kernel()
-def _sparse_margin(data, indices, first, last, upper, inverse, factor, points, out):
-    """factor · ⟨row, point⟩ for each output; points are (features + 1, outputs)."""
-    outputs = U(points.shape[1])
-    intercept = U(points.shape[0] - 1)
-    if outputs == 1:
-        total = points[intercept, U(0)]
-        for position in range(first, last):
-            total += _stored(data, indices, position, upper, inverse) * points[U(indices[position]), U(0)]
-        out[U(0), U(0)] = factor * total
-        return
-    for k in range(outputs):
-        out[k, U(0)] = points[intercept, k]
-    for position in range(first, last):
-        value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
+def _sparse_margins(data, indices, indptr, upper, inverse, index, factors, count, points, out):
+    """factor · ⟨row, point⟩ for each output and row; points are (features + 1, outputs)."""
+    outputs, intercept = U(points.shape[1]), U(points.shape[0] - 1)
+    for r in range(count):
+        first, last = U(indptr[index[r]]), U(indptr[index[r] + U(1)])
+        if outputs == 1:
+            total = points[intercept, U(0)]
+            for position in range(first, last):
+                total += _stored(data, indices, position, upper, inverse) * points[U(indices[position]), U(0)]
+            out[U(0), r] = factors[r] * total
+            continue
         for k in range(outputs):
-            out[k, U(0)] += value * points[j, k]
-    for k in range(outputs):
-        out[k, U(0)] *= factor
+            out[k, r] = points[intercept, k]
+        for position in range(first, last):
+            value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
+            for k in range(outputs):
+                out[k, r] += value * points[j, k]
+        for k in range(outputs):
+            out[k, r] *= factors[r]
+
+
+@kernel()
+def _scatter(data, indices, indptr, upper, inverse, index, count, coefficients, out):
+    """out += (row, 1) ⊗ coefficient."""
+    outputs, intercept = U(out.shape[1]), U(out.shape[0] - 1)
+    for r in range(count):
+        first, last = U(indptr[index[r]]), U(indptr[index[r] + U(1)])
+        for k in range(outputs):
+            out[intercept, k] += coefficients[k, r]
+        if outputs == 1:
+            c = coefficients[U(0), r]
+            for position in range(first, last):
+                out[U(indices[position]), U(0)] += c * _stored(data, indices, position, upper, inverse)
+            continue
+        for position in range(first, last):
+            value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
+            for k in range(outputs):
+                out[j, k] += coefficients[k, r] * value
 
 
 @kernel()
@@ -367,47 +387,36 @@ def sparse_sum(
     code,
     parameter,
 ):
-    outputs, columns = U(points.shape[1]), U(target.shape[1])
+    outputs, columns = points.shape[1], U(target.shape[0])
     out = np.zeros(points.shape)
-    intercept = U(points.shape[0] - 1)
-    scratch = np.zeros((3 * int(outputs), 1))
-    margin, slope, there = (
-        scratch[: int(outputs)],
-        scratch[int(outputs) : 2 * int(outputs)],
-        scratch[2 * int(outputs) :],
-    )
-    labels, norm, sizes = np.zeros((int(columns), 1)), np.zeros(1), np.zeros((2, 1))
-    if rows is not None:
-        for position in range(U(start), U(stop)):
-            first = U(indptr[U(rows[position])])
-            _prefetch(U(data.ctypes.data) + first * U(data.itemsize))
-            _prefetch(U(indices.ctypes.data) + first * U(indices.itemsize))
-    for position in range(U(start), U(stop)):
-        i = position if rows is None else U(rows[position])
-        if factors[i] == 0.0:
-            continue
-        first, last, factor = U(indptr[i]), U(indptr[i + U(1)]), factors[i]
-        norm[U(0)] = norms[i]
-        for k in range(columns):
-            labels[k, U(0)] = target[i, k]
-        _sparse_margin(data, indices, first, last, upper, inverse, factor, points, margin)
-        if anchors is None:
-            _clipped(code, parameter, margin, None, labels, norm, gradient_clip, clip, U(1), slope, sizes)
-        else:
-            _sparse_margin(data, indices, first, last, upper, inverse, factor, anchors, there)
-            _clipped(code, parameter, margin, there, labels, norm, gradient_clip, clip, U(1), slope, sizes)
-        scale = factor if weights is None else factor * weights[position]
-        if outputs == 1:
-            c = slope[U(0), U(0)] * scale
-            for entry in range(first, last):
-                out[U(indices[entry]), U(0)] += c * _stored(data, indices, entry, upper, inverse)
-            out[intercept, U(0)] += c
-        else:
-            for k in range(outputs):
-                slope[k, U(0)] *= scale
-                out[intercept, k] += slope[k, U(0)]
-            for entry in range(first, last):
-                value, j = _stored(data, indices, entry, upper, inverse), U(indices[entry])
-                for k in range(outputs):
-                    out[j, k] += slope[k, U(0)] * value
+    index = np.zeros(BLOCK, np.uintp)
+    scratch = np.zeros((5, BLOCK))
+    factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
+    label = np.zeros((target.shape[0], BLOCK))
+    margin, slope = np.zeros((outputs, BLOCK)), np.zeros((outputs, BLOCK))
+    there = None if anchors is None else np.zeros((outputs, BLOCK))
+    position, end = U(start), U(stop)
+    while position < end:
+        count = U(0)
+        while count < U(BLOCK) and position < end:
+            i = position if rows is None else U(rows[position])
+            if factors[i] != 0.0:
+                index[count], factor[count], norm[count] = i, factors[i], norms[i]
+                weight[count] = factors[i] if weights is None else factors[i] * weights[position]
+                for k in range(columns):
+                    label[k, count] = target[k, i]
+                if rows is not None:
+                    first = U(indptr[i])
+                    _prefetch(U(data.ctypes.data) + first * U(data.itemsize))
+                    _prefetch(U(indices.ctypes.data) + first * U(indices.itemsize))
+                count += U(1)
+            position += U(1)
+        _sparse_margins(data, indices, indptr, upper, inverse, index, factor, count, points, margin)
+        if there is not None:
+            _sparse_margins(data, indices, indptr, upper, inverse, index, factor, count, anchors, there)
+        _clipped(code, parameter, margin, there, label, norm, U(0), gradient_clip, clip, count, slope, sizes)
+        for k in range(U(outputs)):
+            for r in range(count):
+                slope[k, r] *= weight[r]
+        _scatter(data, indices, indptr, upper, inverse, index, count, slope, out)
     return out

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.signal import lfilter
 from scipy.special import expit
 
 from dpadmm.kernels.clipping import clip_slopes
@@ -61,7 +60,7 @@ def dense_sum(
         The table.
     norms : (n,)
         Norms by which contributions are measured.
-    target : (n, columns)
+    target : (columns, n)
         What the loss compares margins with.
     rows, weights : (batch,) or None
         Row numbers of a mini-batch, and a 0/1 weight each.
@@ -83,7 +82,7 @@ def dense_sum(
         mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block])
         margin = factors[block, None] * (mapped @ points[:, :-1].T + points[:, -1])
         there = None if anchors is None else factors[block, None] * (mapped @ anchors[:, :-1].T + anchors[:, -1])
-        slopes = _coefficients(margin, there, target[block], norms[block], gradient_clip, clip, code, parameter)
+        slopes = _coefficients(margin, there, target[:, block].T, norms[block], gradient_clip, clip, code, parameter)
         slopes = _weighed(slopes, factors[block], weight)
         total[:, :-1] += slopes.T @ mapped.astype(np.float64, copy=False)
         total[:, -1] += slopes.sum(axis=0)
@@ -118,7 +117,7 @@ def sparse_sum(
         mapped = _mapped_sparse(table[block], upper, inverse, factors[block])
         margin = factors[block, None] * (mapped @ points[:-1] + points[-1])
         there = None if anchors is None else factors[block, None] * (mapped @ anchors[:-1] + anchors[-1])
-        slopes = _coefficients(margin, there, target[block], norms[block], gradient_clip, clip, code, parameter)
+        slopes = _coefficients(margin, there, target[:, block].T, norms[block], gradient_clip, clip, code, parameter)
         slopes = _weighed(slopes, factors[block], weight)
         total[:-1] += mapped.T @ slopes
         total[-1] += slopes.sum(axis=0)
@@ -218,6 +217,8 @@ def _constraint(parts: Any, rows: int, columns: int) -> Any:
 
 def _periodic_filter(a: Array, decay: float) -> Array:
     """Solve c_i = a_i + w·c_{i−1} around the ring."""
+    from scipy.signal import lfilter
+
     d, w = a.shape[0], math.exp(-decay)
     reach = min(d, math.ceil(NEGLIGIBLE_EXPONENT / decay))
     powers = np.exp(-decay * np.arange(reach))

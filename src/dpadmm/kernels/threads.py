@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 LIMITS = ("DPADMM_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
-CHUNK_ENTRIES = 1 << 21
+CHUNK_ENTRIES = 1 << 20
 
 _limit: ContextVar[int | None] = ContextVar("threads", default=None)
 

@@ -26,6 +26,10 @@ LARGEST_POINT = 1e30
 """Queries at points of larger norm are refused: margins would overflow and a row could show itself as a NaN."""
 
 
+LARGEST_STRETCH = 1e60
+"""Coordinates that stretch a row further are refused: products with a sum would overflow."""
+
+
 class Rows(Protocol):
     """Holds private rows. Returns raw sums, so only `PrivateOracle` may call it."""
 
@@ -118,8 +122,8 @@ class PrivateOracle:
 
     def change_coordinates(self, matrix: Array) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged."""
-        if matrix.shape[0] != self._rows.n_features or not np.all(np.isfinite(matrix)):
-            raise QueryRefused("coordinates must be a finite matrix with one row a feature")
+        if matrix.shape[0] != self._rows.n_features or not np.abs(matrix).max(initial=0.0) <= LARGEST_STRETCH:
+            raise QueryRefused("coordinates must be a finite matrix of moderate size with one row a feature")
         with np.errstate(all="ignore"):
             self._seen = self._rows.transformed(matrix)
 

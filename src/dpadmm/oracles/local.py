@@ -23,7 +23,7 @@ from dpadmm.problem.rowmap import PackedRows, pack_mapped
 
 Array = NDArray[np.float64]
 
-MOMENT_ENTRIES = 1 << 19
+MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
 
 
@@ -51,7 +51,7 @@ class LocalRows:
         self._table = X if isinstance(X, PackedRows) else pack_mapped(X)
         self._X = self._table.X
         self._target = np.asarray(target)
-        self._columns = np.ascontiguousarray(self._target.reshape(len(self._target), -1), dtype=np.float64)
+        self._columns = np.ascontiguousarray(self._target.reshape(len(self._target), -1).T, dtype=np.float64)
         self._loss = loss
         self._code, self._parameter = _kernel_loss(loss)
         self._norms = self._table.norms
@@ -75,20 +75,27 @@ class LocalRows:
 
     def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
         correlation = np.zeros((self.n_features, self._loss.outputs))
-        for unit, block in self._unit_blocks(self._row_norm):
-            correlation += unit.T @ self._scores(block, statistic.slope_unit).reshape(len(unit), -1)
-        if self._loss.outputs == 1:
-            correlation = correlation[:, 0]
-        return correlation, math.sqrt(statistic.balance) * self._gram(self._row_norm)
+
+        def correlate(unit: Array, block: slice) -> None:
+            scores = self._scores(block, statistic.slope_unit)
+            correlation[...] += unit.T @ scores.reshape(len(unit), -1)
+
+        second = math.sqrt(statistic.balance) * self._gram(self._row_norm, correlate)
+        return (correlation[:, 0] if self._loss.outputs == 1 else correlation), second
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
 
     def transformed(self, matrix: Array) -> LocalRows:
-        """The rows Pᵀ row, without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a; only norms are new."""
+        """The rows Pᵀ row, without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a; only norms are new.
+
+        What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm plus what its rounding can hide.
+        """
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
-        seen._norms = np.concatenate([np.linalg.norm(rows, axis=1) for rows, _ in seen._blocks()])
+        computed = [np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows, _ in seen._blocks()]
+        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps * np.linalg.norm(seen._matrix)
+        seen._norms = np.concatenate(computed) + rounding * self._table.norms
         seen._see(seen._matrix.shape[1])
         return seen
 
@@ -145,9 +152,11 @@ class LocalRows:
 
     # -- moments -------------------------------------------------------------------------------------------------
 
-    def _gram(self, norm: float) -> Array:
+    def _gram(self, norm: float, visit: Callable[[Array, slice], None] = lambda unit, block: None) -> Array:
+        """Σ a aᵀ over the rows divided by `norm`; `visit` is shown each block on the way."""
         total = np.zeros((self.n_features, self.n_features), order="F")
-        for unit, _ in self._unit_blocks(norm):
+        for unit, block in self._unit_blocks(norm):
+            visit(unit, block)
             total = dsyrk(1.0, unit.T, beta=1.0, c=total, lower=False, overwrite_c=True)
         upper = np.triu(total, 1)
         return np.ascontiguousarray(upper + upper.T + np.diag(np.diag(total)))

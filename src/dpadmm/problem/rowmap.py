@@ -59,16 +59,19 @@ class PackedRows:
 
     def block(self, rows: slice) -> NDArray[np.float64]:
         """Mapped rows, dense and in float64."""
-        part = self.X[rows]
-        raw = part.toarray().astype(np.float64, copy=False) if sparse.issparse(part) else part.astype(np.float64)
-        factors = self.factors[rows]
+        part, factors = self.X[rows], self.factors[rows]
+        mapped = np.empty((part.shape[0], self.n_features))
+        raw = mapped[:, : part.shape[1]]
+        raw[...] = part.toarray() if sparse.issparse(part) else part
         raw[factors == 0] = 0
         if self.lower is not None and self.upper is not None and self.inverse is not None:
             np.clip(raw, self.lower, self.upper, out=raw)
             raw -= self.lower
             raw *= self.inverse
-        raw *= factors[:, None]
-        return np.column_stack([raw, factors]) if self.intercept else raw
+        if self.intercept:
+            mapped[:, -1] = 1
+        mapped *= factors[:, None]
+        return mapped
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from scipy import fft
-from scipy.optimize import minimize_scalar
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
@@ -138,6 +137,8 @@ def optimal_nu(rho1: float, d: int) -> float:
     on_a_long_ring = rho1 / (2 * (1 - rho1))
     if d >= 10 * math.sqrt(on_a_long_ring):
         return on_a_long_ring
+
+    from scipy.optimize import minimize_scalar
 
     def bound(log_nu: float) -> float:
         return _ring_tau(math.exp(log_nu), d) * (1 + 2 * (1 - rho1) * math.exp(log_nu))

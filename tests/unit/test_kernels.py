@@ -1,0 +1,316 @@
+"""Every compiled kernel against its NumPy twin, the rule that chooses between them, threads and the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpadmm import DPLogisticRegression, kernels
+from dpadmm.errors import InvalidParameter
+from dpadmm.kernels import Work, compiled, reference, threads
+from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem import (
+    L1,
+    Constraint,
+    ElasticNet,
+    GroupL2,
+    Huber,
+    HuberisedHinge,
+    Logistic,
+    Problem,
+    RingLaplacian,
+    Softmax,
+    Squared,
+    SquaredL2,
+    Zero,
+)
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.smoothers import Identity
+from dpadmm.solvers.tail import Tail
+
+LOSSES = {
+    "logistic": (LOGISTIC, 0.0, 1),
+    "hinge": (HUBERISED_HINGE, 0.5, 1),
+    "squared": (SQUARED, 0.0, 1),
+    "huber": (HUBER, 0.7, 1),
+    "softmax": (SOFTMAX, 0.0, 5),
+    "two-tasks": (SQUARED, 0.0, 2),
+    "huber-tasks": (HUBER, 0.7, 3),
+}
+N = 77
+
+
+def table(seed, d, dtype):
+    """Rows of many sizes, some of which count as zero and hold NaN or infinity."""
+    rng = np.random.default_rng(seed)
+    X = (rng.standard_normal((N, d)) * 10.0 ** rng.integers(-3, 3, (N, 1))).astype(dtype)
+    factors = rng.uniform(0.1, 1.0, N)
+    factors[[3, 40]] = 0.0
+    X[3], X[40] = np.nan, np.inf
+    norms = np.where(factors > 0, factors * np.linalg.norm(np.where(np.isfinite(X), X, 0), axis=1), 0)
+    norms[5], norms[6] = np.nan, np.inf
+    return X, factors, norms
+
+
+def arguments(name, seed, d, dtype, sparse_rows, bounded, batch, difference):
+    code, parameter, outputs = LOSSES[name]
+    rng = np.random.default_rng(seed + 1)
+    X, factors, norms = table(seed, d, dtype)
+    if code == SOFTMAX:
+        target = rng.integers(0, outputs, (1, N)).astype(float)
+    elif code in (LOGISTIC, HUBERISED_HINGE):
+        target = rng.choice([-1.0, 1.0], (1, N))
+    else:
+        target = rng.standard_normal((outputs, N)) * 10.0 ** rng.integers(-2, 5)
+        target[0, 8], target[0, 9] = np.nan, 1e300
+    rows = {"all": None, "some": rng.permutation(N)[:41], "none": np.array([], dtype=np.intp)}[batch]
+    weights = None if rows is None else rng.integers(0, 2, len(rows)).astype(float)
+    span = (0, N) if rows is None else (0, len(rows))
+    points, anchors = rng.standard_normal((2, outputs, d + 1)) * 0.5
+    lower, upper = np.zeros(d) if sparse_rows else np.full(d, -1.0), np.full(d, 2.0)
+    clips = (0.9, 0.4) if difference else (0.4, 0.4)
+    if sparse_rows:
+        stored = sparse.csr_matrix(np.where(rng.uniform(size=X.shape) < 0.4, X, 0))
+        bounds = (upper, 1 / (upper - lower)) if bounded else (None, None)
+        head = (stored.data, stored.indices, stored.indptr, *bounds)
+        points, anchors = np.ascontiguousarray(points.T), np.ascontiguousarray(anchors.T)
+    else:
+        head = (X, lower, upper, 1 / (upper - lower)) if bounded else (X, None, None, None)
+        if not bounded:
+            points, anchors = points.astype(dtype), anchors.astype(dtype)
+    there = anchors if difference else None
+    return (*head, factors, norms, target, rows, weights, *span, points, there, *clips, code, parameter)
+
+
+# Each line is compiled for itself, so not all combinations: each value with each other value at least once.
+VARIANTS = [
+    (np.float32, False, "all", False),
+    (np.float32, True, "some", False),
+    (np.float32, False, "none", True),
+    (np.float64, False, "some", True),
+    (np.float64, True, "all", True),
+    (np.float64, False, "none", False),
+]
+
+
+@pytest.mark.parametrize(("dtype", "bounded", "batch", "difference"), VARIANTS)
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("kind", ["dense_sum", "sparse_sum"])
+def test_clipped_sums_agree(kind, name, dtype, bounded, batch, difference):
+    for d in (1, 7, 54):
+        given = arguments(name, d, d, dtype, kind == "sparse_sum", bounded, batch, difference)
+        with np.errstate(all="ignore"):
+            expected = getattr(reference, kind)(*given)
+        found = getattr(compiled, kind)(*given)
+        assert found.shape == expected.shape
+        assert np.isfinite(found).all()
+        # Margins of float32 rows are float32, and a slope moves with them.
+        precision = 2e-4 if dtype is np.float32 and kind == "dense_sum" else 1e-9
+        np.testing.assert_allclose(found, expected, rtol=precision, atol=precision)
+
+
+@pytest.mark.parametrize("margin", [-1e5, -709.5, -700.0, -1.0, 0.0, 1e-300, 1.0, 36.0, 700.0, 1e5, np.inf, -np.inf])
+def test_the_exponential_of_the_logistic_slope(margin):
+    """One row of one feature 1 with no clip: the sum is the slope itself."""
+    one = np.ones(1)
+    for label in (-1.0, 1.0):
+        given = (one[:, None], None, None, None, one, one, np.array([[label]]), None, None, 0, 1)
+        rest = (np.array([[margin, 0.0]]), None, np.inf, np.inf, LOGISTIC, 0.0)
+        found, expected = (namespace.dense_sum(*given, *rest) for namespace in (compiled, reference))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 54, 784, 10_001])
+@pytest.mark.parametrize("nu", [0.01, 1.0, 50.0])
+def test_rings_agree_with_each_other_and_with_the_fourier_transform(nu, d, outputs):
+    g = np.random.default_rng(d).standard_normal((d,) if outputs == 1 else (d, outputs))
+    ring = RingLaplacian(nu)
+    by_fft = RingLaplacian(nu, "fft")(g)
+    for namespace in (compiled, reference):
+        np.testing.assert_allclose(namespace.ring(g, ring.decay, ring.gain), by_fft, rtol=1e-10, atol=1e-12)
+
+
+CONSTRAINTS = {
+    "identity": Constraint.identity(6),
+    "free": Constraint.identity(6, free=1),
+    "chain": Constraint.chain(6, free=1),
+    "graph": Constraint.graph([(0, 1, 2.0), (1, 4), (2, 3)], 6),
+    "offset": Constraint.general(sparse.random(4, 6, 0.6, random_state=0), c=np.arange(4.0)),
+}
+PENALTIES = {"none": Zero(), "l1": L1(0.2), "l2": SquaredL2(0.7), "net": ElasticNet(0.4, 0.3)}
+
+
+@pytest.mark.parametrize("y_first", [False, True])
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3)], ids=["one", "three"])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("smoother", [Identity(), RingLaplacian(2.0, "recursion"), RingLaplacian(2.0, "recursion", 1)])
+def test_a_step_is_the_same_fused_in_numpy_compiled_or_composed(smoother, constraint, penalty, loss, y_first):
+    problem = Problem(loss, PENALTIES[penalty], CONSTRAINTS[constraint], ridge=0.3)
+    tail = Tail(problem, smoother)
+    rng = np.random.default_rng(0)
+    state = rng.standard_normal(tail.start().size)
+    gradient = rng.standard_normal(problem.shape)
+    numbers = (0.1, 0.7, 2.0, y_first, 0.5, 0.9)
+    assert tail._fused is not None
+    expected = tail._composed(state, gradient, *numbers)
+    before = state.copy()
+    for name in ("numpy", "compiled"):
+        with kernels.use(name):
+            np.testing.assert_allclose(tail.step(state, gradient, *numbers), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(state, before)
+
+
+def test_problems_beyond_the_kernel_are_composed():
+    for problem, smoother in (
+        (Problem(Logistic(), GroupL2(0.1, ((0, 1), (2, 3))), Constraint.identity(4)), Identity()),
+        (Problem(Logistic(), L1(0.1), Constraint.identity(4)), RingLaplacian(1.0, "fft")),
+        (Problem(Logistic(), L1(0.1), Constraint.general(np.eye(4))), Identity()),
+    ):
+        tail = Tail(problem, smoother)
+        assert tail._fused is None
+        assert np.isfinite(tail.step(tail.start(), np.ones(4), 0.1, 1.0, 1.0, True)).all()
+
+
+@pytest.mark.parametrize("csr", [False, True])
+@pytest.mark.parametrize("loss", [Logistic(), Softmax(3), Huber(0.5), Squared(), HuberisedHinge()])
+def test_the_sum_does_not_depend_on_the_number_of_threads(csr, loss, monkeypatch):
+    monkeypatch.setattr(threads, "CHUNK_ENTRIES", 1000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5000, 6))
+    target = rng.integers(0, 3, 5000) if isinstance(loss, Softmax) else rng.choice([-1.0, 1.0], 5000)
+    rows = LocalRows(sparse.csr_matrix(X) if csr else X, target, loss)
+    x = rng.standard_normal(rows.point_shape)
+    sums = []
+    with kernels.use("compiled"):
+        for count in (1, 2, 5):
+            with threads.at_most(count):
+                sums.append(rows.gradient_sum(x, 0.5, Batch(None)))
+    np.testing.assert_array_equal(sums[0], sums[1])
+    np.testing.assert_array_equal(sums[0], sums[2])
+
+
+class TestThreads:
+    def test_the_users_limits_count(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+        for name in threads.LIMITS:
+            monkeypatch.delenv(name, raising=False)
+        assert threads.allowed() == 16
+        for name in reversed(threads.LIMITS):
+            count = 3 + threads.LIMITS.index(name)
+            monkeypatch.setenv(name, str(count))
+            assert threads.allowed() == count
+        with threads.at_most(2):
+            assert threads.allowed() == 2
+            with threads.at_most(None):
+                assert threads.allowed() == 2
+
+    def test_words_and_lists_in_the_environment(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+        monkeypatch.setenv("DPADMM_NUM_THREADS", "many")
+        monkeypatch.setenv("NUMBA_NUM_THREADS", "4,2")
+        assert threads.allowed() == 4
+
+
+class TestTheRule:
+    def test_short_fits_stay_on_numpy(self, monkeypatch):
+        monkeypatch.delenv("DPADMM_KERNELS", raising=False)
+        assert kernels.choose(Work(30, 30_000, 101)) == "numpy"
+        assert kernels.choose(Work(30, 290_000, 55)) == "compiled"
+        assert kernels.choose(Work(2_000, 50, 55)) == "numpy"
+        assert kernels.choose(Work(50_000, 50, 55)) == "compiled"
+
+    def test_the_environment_overrides_it(self, monkeypatch):
+        for name in ("numpy", "compiled"):
+            monkeypatch.setenv("DPADMM_KERNELS", name)
+            assert kernels.choose() == kernels.choose(Work(10**6, 10**6, 10)) == name
+        monkeypatch.setenv("DPADMM_KERNELS", "fast")
+        with pytest.raises(InvalidParameter, match="DPADMM_KERNELS"):
+            kernels.choose()
+
+    def test_the_innermost_choice_counts(self):
+        with kernels.use("compiled") as outer, kernels.use("numpy") as inner:
+            assert kernels.active() is inner is reference
+            assert outer is compiled
+        assert kernels.active() is reference
+
+    def test_nothing_but_the_size_is_asked(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(kernels.engine, "WORTH_COMPILING", 1)
+        monkeypatch.setattr(kernels, "choose", lambda *work: seen.append(work) or "numpy")
+        for scale in (1e-9, 1e9):
+            X = np.random.default_rng(0).standard_normal((50, 3)) * scale
+            DPLogisticRegression(classes=[0, 1], delta=1e-3).fit(X, np.arange(50) % 2)
+        assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("solver", ["auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm"])
+def test_a_seeded_fit_is_the_same_to_rounding(solver, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 5))
+    weights = []
+    for name in ("numpy", "compiled"):
+        monkeypatch.setenv("DPADMM_KERNELS", name)
+        model = DPLogisticRegression(
+            classes=[0, 1], delta=1e-3, solver=solver, steps=25, batch_size=20, smoothing=None, random_state=0
+        )
+        weights.append(model.fit(X, X[:, 0] > 0).weights_)
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-9, atol=1e-10)
+
+
+def run_python(code, **environment):
+    source = str(Path(__file__).parents[2] / "src")
+    found = {**os.environ, "PYTHONPATH": source, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=found, capture_output=True, text=True, check=False)
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
+    """Numba finds no folder for its cache: kernels are compiled for this process alone."""
+    code = (
+        "from numba.core import caching\n"
+        "for locator in caching.CacheImpl._locator_classes: locator.from_function = classmethod(lambda *a: None)\n"
+        "import numpy as np\n"
+        "from dpadmm.kernels import compiled\n"
+        "print(compiled.ring(np.ones(4), 1.0, 1.0).shape)\n"
+    )
+    done = run_python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "(4,)"
+
+
+@pytest.mark.parametrize("what", ["dpadmm", "dpadmm.cli.app"])
+def test_heavy_imports_wait(what):
+    heavy = "numba", "llvmlite", "dp_accounting", "matplotlib", "randomgen"
+    if what == "dpadmm":
+        heavy += "numpy", "scipy", "sklearn", "pandas", "pyarrow"
+    done = run_python(f"import sys, {what}; print([name for name in {heavy} if name in sys.modules])")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_an_estimator_imports_no_compiler():
+    code = "import sys; from dpadmm import DPLogisticRegression; print('numba' in sys.modules)"
+    assert run_python(code).stdout.strip() == "False"
+
+
+def test_packed_rows_are_the_mapped_rows():
+    rng = np.random.default_rng(0)
+    for bounds in (None, (0.0, 1.5)):
+        row_map = RowMap.declare(0.8, True, bounds, 4)
+        for X in (rng.standard_normal((30, 4)), sparse.random(30, 4, 0.5, random_state=0, format="csr")):
+            packed = row_map.pack(X)
+            mapped = row_map.apply(X)
+            dense = mapped.toarray() if sparse.issparse(mapped) else mapped
+            np.testing.assert_allclose(packed.block(slice(0, 30)), dense, rtol=1e-12)
+            np.testing.assert_allclose(packed.norms, np.linalg.norm(dense, axis=1), rtol=1e-12)
+            assert not sparse.issparse(X) or packed.X.data.base is not None
+            assert sparse.issparse(X) or np.shares_memory(packed.X, X)
