@@ -36,7 +36,8 @@ def main() -> None:
     with threadpool_limits(1):
         about = {"date": date.today().isoformat(), "dpadmm": __version__, **machine.describe()}
         for part in options.only:
-            write(about, [*other_parts(part), *measured(part, options.quick)])
+            rows = measured(part, options.quick)
+            write(about, [*other_parts(part), *rows])
     print_rows([row for row in stored() if row.part in options.only])
 
 

@@ -37,8 +37,10 @@ def run(quick: bool) -> Iterator[Row]:
         caches = {"NUMBA_CACHE_DIR": f"{folder}/numba", "DPADMM_CACHE": f"{folder}/plans"}
         empty = in_fresh_process("-c", FIT, **caches)
         kept = in_fresh_process("-c", FIT, **caches)
+        compiled = in_fresh_process("-c", FIT, **caches, DPADMM_KERNELS="compiled")
     yield Row("cold", CASE, "first fit, caches empty", empty["first"], "s", 3.0, "at most")
     yield Row("cold", CASE, "first fit, caches filled", kept["first"], "s")
+    yield Row("cold", CASE, "first fit, kernels compiled although it is too short for them", compiled["first"], "s")
     yield Row("cold", CASE, "later fits", kept["warm"], "s", 0.3, "at most")
     yield imports(rounds=3 if quick else 9)
 

@@ -24,6 +24,7 @@ def describe() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "load": round(os.getloadavg()[0], 1),
         "bandwidth_gb_s": read_bandwidth() / 1e9,
     }
 

@@ -27,7 +27,7 @@ FEWER_EPOCHS = {"covtype": 3, "mnist": 5}
 
 def collect(datasets: list[str], peers: list[str], seeds: int) -> dict[str, Any]:
     """Run what the cache lacks. A peer that cannot run leaves no entry."""
-    results: dict[str, Any] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = stored()
     console = Console(stderr=True)
     for name in datasets:
         table = train_test(name)
@@ -38,13 +38,17 @@ def collect(datasets: list[str], peers: list[str], seeds: int) -> dict[str, Any]
                 outcome = run_peer(peer, *table, epsilon, delta, seed, **slow_options(name, peer))
                 console.print(f"{key} {outcome}")
                 if "skipped" not in outcome:
-                    results[key] = outcome
+                    results = stored() | {key: outcome}
                     keep(results)
     return results
 
 
 def slow_options(name: str, peer: str) -> dict[str, Any]:
     return {"epochs": FEWER_EPOCHS[name]} if name in FEWER_EPOCHS and peer != "diffprivlib" else {}
+
+
+def stored() -> dict[str, Any]:
+    return dict(json.loads(RESULTS.read_text())) if RESULTS.exists() else {}
 
 
 def keep(results: dict[str, Any]) -> None:

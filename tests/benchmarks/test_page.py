@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmarks.__main__ import PARTS
 from benchmarks.page import HEADINGS, page
 from benchmarks.report import Row
@@ -16,6 +18,7 @@ MACHINE = {
     "dpadmm": "1",
     "date": "2026-01-01",
     "bandwidth_gb_s": 10.0,
+    "load": 0.1,
 }
 GOOD = Row("gradient", "fast table", "speed-up", 4.0, "×", 3.0)
 BAD = Row("memory", "large table", "peak over input", 2.6, "×", 1.3, "at most")
@@ -42,7 +45,14 @@ def test_the_page_lists_what_is_missed() -> None:
     assert "| adult: auto | 0.1 s | 0.2 s | 0.5000 |" in text
     assert "| adult: a peer | – | – | – | absent |" in text
     assert "a processor, 2 cores" in text
+    assert "Not in these results: covtype, w8a, mnist, wide." in text
 
 
 def test_every_part_has_a_heading() -> None:
     assert set(HEADINGS) == set(PARTS)
+
+
+def test_the_page_in_the_documentation_has_every_part() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
+    for title, _ in HEADINGS.values():
+        assert f"## {title}" in text
