@@ -5,7 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 DEV_READY := $(READY)-dev
 
-.PHONY: demo test test-quick lint types contracts check experiments clean
+# The CPU build of this release is smaller by gigabytes than what a bare `torch` brings; peers run on one thread anyway.
+TORCH ?= torch==2.13.0
+
+.PHONY: demo test test-quick lint types contracts check experiments peers bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/dpadmm demo --out dpadmm-report
@@ -34,6 +37,26 @@ experiments: $(DEV_READY)
 	$(BIN)/python -m experiments.claims
 	$(BIN)/python -m experiments.ledger
 
+peers: .venv-peers/.ready .venv-diffprivlib/.ready
+
+bench: $(DEV_READY)
+	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.page --write
+
+bench-quick: $(DEV_READY)
+	$(BIN)/python -m benchmarks --quick
+
+.venv-peers/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet '$(TORCH)'
+	.venv-peers/bin/python -m pip install --quiet '.[peers]'
+	touch $@
+
+.venv-diffprivlib/.ready: pyproject.toml
+	$(PYTHON) -m venv .venv-diffprivlib
+	.venv-diffprivlib/bin/python -m pip install --quiet '.[peers-diffprivlib]'
+	touch $@
+
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "dpadmm needs Python 3.11 or newer: make PYTHON=python3.12 demo")'
 	$(PYTHON) -m venv $(VENV)
@@ -46,4 +69,4 @@ $(DEV_READY): $(READY)
 	touch $@
 
 clean:
-	rm -rf $(VENV) dpadmm-report build dist src/*.egg-info
+	rm -rf $(VENV) .venv-peers .venv-diffprivlib dpadmm-report build dist src/*.egg-info

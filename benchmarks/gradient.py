@@ -1,0 +1,95 @@
+"""One clipped gradient over all rows: compiled, in NumPy, and the time it takes to read the table at all.
+
+"NumPy" is the faster of two: the twin of the kernel, which maps raw rows on the way, and the plain two products on rows
+mapped beforehand, which is the best that can be done with BLAS or SciPy but holds a second copy of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
+
+from benchmarks.measure import WALL, Work, alternate
+from benchmarks.paths import COMPILED, NUMPY, on_path
+from benchmarks.report import Row
+from benchmarks.tables import Table, held, mapped, table
+from dpadmm.privacy.clipping import clip_slopes
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem.rowmap import row_norms
+
+CLIP = 0.5
+PLAIN, READ = "plain", "read"
+
+
+def run(quick: bool) -> Iterator[Row]:
+    yield from dense("covtype f32", table("covtype"), at_least=3.0, of_bandwidth=60.0)
+    yield from dense("covtype f64", table("covtype").as_dtype(np.float64), at_least=3.0, of_bandwidth=60.0)
+    yield from dense("mnist softmax f32", table("mnist"), at_least=1.5)
+    yield from sparse("w8a CSR", table("w8a"))
+    if not quick:
+        yield from sparse("wide CSR", table("wide"))
+
+
+def dense(case: str, rows: Table, at_least: float, of_bandwidth: float | None = None) -> Iterator[Row]:
+    times = contest(rows)
+    yield Row("gradient", case, "speed-up over NumPy", speed_up(times), "×", at_least, note=rows.note, raw=times)
+    share = 100 * times[READ] / times[COMPILED]
+    yield Row("gradient", case, "share of read bandwidth", share, "%", of_bandwidth, note=rows.note)
+
+
+def sparse(case: str, rows: Table) -> Iterator[Row]:
+    times = contest(rows)
+    yield Row("gradient", case, "speed-up over SciPy", speed_up(times), "×", 1.2, note=rows.note, raw=times)
+    yield Row("gradient", case, "time a non-zero", 1e9 * times[COMPILED] / rows.X.nnz, "ns", note=rows.note)
+    threads = alternate({f"{count}": on_path(COMPILED, lambda: gradient(rows), count) for count in (1, 2)}, clock=WALL)
+    gain = threads["1"] / threads["2"]
+    yield Row("gradient", case, "speed-up by a second thread", gain, "×", 1.7, note=rows.note, raw=threads)
+
+
+def contest(rows: Table, rounds: int = 7) -> dict[str, float]:
+    """Seconds of one gradient, one thread."""
+    contestants = {path: on_path(path, lambda: gradient(rows)) for path in (COMPILED, NUMPY)}
+    return alternate(contestants | {PLAIN: plain_gradient(rows), READ: read(rows)}, rounds)
+
+
+def speed_up(times: dict[str, float]) -> float:
+    return min(times[NUMPY], times[PLAIN]) / times[COMPILED]
+
+
+def gradient(rows: Table) -> Work:
+    """The gradient sum that an oracle asks its rows for."""
+    private = held(rows)
+    point, everything = start(private.point_shape), Batch(None)
+    return lambda: private.gradient_sum(point, CLIP, everything)
+
+
+def plain_gradient(rows: Table) -> Work:
+    """What one would write: margins, slopes, clip, product, with everything that can be prepared prepared."""
+    X, targets = mapped(rows), rows.targets
+    peak, ratio = row_norms(X)
+    norms = peak * ratio
+    several = targets.dtype.kind == "i"
+    one_hot = np.eye(int(targets.max()) + 1)[targets] if several else None
+    point = start((X.shape[1], one_hot.shape[1]) if one_hot is not None else (X.shape[1],)).astype(X.dtype)
+
+    def work() -> Any:
+        margins = X @ point
+        slopes = -targets * expit(-targets * margins) if one_hot is None else softmax(margins, axis=1) - one_hot
+        return X.T @ clip_slopes(slopes, norms, CLIP).astype(X.dtype)
+
+    return work
+
+
+def read(rows: Table) -> Work:
+    """The table read once: a dot product with itself, which runs at the bandwidth of memory."""
+    values = rows.X.data if issparse(rows.X) else rows.X.ravel()
+    return lambda: values @ values
+
+
+def start(shape: tuple[int, ...]) -> np.ndarray:
+    """A point at which some rows are clipped and some are not."""
+    return np.random.default_rng(1).normal(size=shape)

@@ -1,0 +1,47 @@
+"""One iteration of DP-SADMM as users run it: solver, plan, barrier, secret batch, cryptographic noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.measure import Work, alternate
+from benchmarks.paths import COMPILED, NUMPY, on_path
+from benchmarks.report import Row
+from benchmarks.tables import Table, held, table
+from dpadmm.estimators.recipe import Choices, make_recipe
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.problem.constraints import Constraint
+from dpadmm.problem.losses import Logistic
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers import L1
+from dpadmm.randomness import make_streams
+from dpadmm.solvers.base import run as solve
+
+STEPS = 1000
+BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE)
+
+
+def run(quick: bool) -> Iterator[Row]:
+    yield compare("covtype, batches of 50", table("covtype"), 50, at_least=6.0)
+    yield compare("w8a dense, batches of 20", table("w8a").dense(), 20, at_least=4.0)
+    yield compare("w8a CSR, batches of 20", table("w8a"), 20, at_least=8.0)
+
+
+def compare(case: str, rows: Table, batch_size: int, at_least: float, rounds: int = 7) -> Row:
+    times = alternate({path: on_path(path, lambda: fit(rows, batch_size)) for path in (COMPILED, NUMPY)}, rounds)
+    raw = {f"{path}_us": 1e6 * spent / STEPS for path, spent in times.items()}
+    gain = times[NUMPY] / times[COMPILED]
+    return Row("iteration", case, "speed-up over NumPy", gain, target=at_least, note=rows.note, raw=raw)
+
+
+def fit(rows: Table, batch_size: int, smoothing: Any = None) -> Work:
+    """`STEPS` iterations with a fresh oracle each time, as an oracle answers each planned query once."""
+    private = held(rows)
+    problem = Problem(Logistic(), L1(1e-4), Constraint.identity(private.n_features, free=1))
+    # Rényi accounting covers rates as small as 50 of 581,012 rows; how much noise it asks for costs no time.
+    choices = Choices("dp-sadmm", "fixed", batch_size, STEPS, accountant="rdp", smoothing=smoothing)
+    recipe = make_recipe(problem, BUDGET, private.n_rows, choices)
+    streams = make_streams()
+    return lambda: solve(recipe.solver, recipe.problem, PrivateOracle(private, recipe.plan, streams))

@@ -1,0 +1,75 @@
+"""Run by `benchmarks.memory` in a fresh process: fit one table and print how much memory that took.
+
+`python -m benchmarks.peak {dense,sparse,mapped} ...` prints {"input": bytes, "extra": bytes beyond what was resident
+before `fit`, "peak": bytes, "seconds": wall time}.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.tables import Table, simulated, simulated_sparse
+from dpadmm import DPLogisticRegression
+
+STEPS = 5
+MAPPED_FEATURES = 100
+LARGEST_ALLOCATION = 8 << 30
+"""A fit that copies a table larger than memory shall fail by itself, before the system kills something else."""
+
+
+def main(kind: str, *arguments: str) -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_ALLOCATION, LARGEST_ALLOCATION))
+    make = {"dense": dense, "sparse": sparse, "mapped": mapped}[kind]
+    rows = make(*arguments)
+    fit(first_rows(rows, 2000))  # imports, compiles, fills the allocator
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    before, start = resident("VmRSS"), perf_counter()
+    fit(rows)
+    seconds = perf_counter() - start
+    peak = resident("VmHWM")
+    print(json.dumps({"input": input_bytes(rows), "extra": peak - before, "peak": peak, "seconds": seconds}))
+
+
+def dense(n_rows: str, n_features: str, dtype: str) -> Table:
+    return simulated(int(n_rows), int(n_features), dtype=np.dtype(dtype))
+
+
+def sparse(n_rows: str, n_features: str, nonzeros: str) -> Table:
+    return simulated_sparse(int(n_rows), int(n_features), int(nonzeros))
+
+
+def mapped(path: str) -> Table:
+    """Rows stay on disk; the labels are in memory."""
+    X = np.load(path, mmap_mode="r")
+    return Table(X, np.arange(len(X)) % 2)
+
+
+def first_rows(rows: Table, count: int) -> Table:
+    return Table(rows.X[:count], rows.y[:count])
+
+
+def fit(rows: Table) -> None:
+    classes = np.unique(rows.y[:1000])
+    DPLogisticRegression(1.0, 1e-10, solver="full-admm", steps=STEPS, classes=classes).fit(rows.X, rows.y)
+
+
+def input_bytes(rows: Table) -> int:
+    X = rows.X
+    return int(X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+
+
+def resident(key: str) -> int:
+    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return 1024 * int(found[1])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,29 @@
+"""Fresh interpreters for what cannot be measured twice in one: peak memory, compilation, imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+def in_fresh_process(*arguments: str, **environment: str) -> dict[str, Any]:
+    """Run Python with these arguments on one thread; it prints one JSON object last."""
+    finished = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **ONE_THREAD, **environment},
+        capture_output=True,
+        text=True,
+    )
+    if finished.returncode != 0:
+        reason = finished.stderr.strip().splitlines() or [f"exit status {finished.returncode}"]
+        return {"failed": reason[-1]}
+    answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+    return answer

@@ -1,0 +1,92 @@
+"""The tables that are measured on: real ones where they are at hand, else simulated ones of the same shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpadmm.datasets import load
+from dpadmm.errors import DpadmmError
+from dpadmm.oracles.local import LocalRows
+from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.rowmap import RowMap
+
+SHAPES = {"adult": (30162, 104), "covtype": (581012, 54), "w8a": (49749, 300), "mnist": (60000, 784)}
+W8A_NONZEROS = 12
+WIDE = (200_000, 50_000, 75)
+"""Rows, columns and non-zeros a row of the simulated sparse table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Raw rows and class labels. `note` says if they were simulated."""
+
+    X: Any
+    y: NDArray[Any]
+    note: str = ""
+
+    def as_dtype(self, dtype: Any) -> Table:
+        return Table(self.X.astype(dtype), self.y, self.note)
+
+    def dense(self) -> Table:
+        return Table(self.X.toarray(), self.y, self.note)
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        """±1 for two classes, class numbers for more."""
+        classes, numbers = np.unique(self.y, return_inverse=True)
+        return 2.0 * numbers - 1.0 if len(classes) == 2 else numbers.astype(np.intp)
+
+
+@cache
+def table(name: str) -> Table:
+    """adult, covtype and mnist dense in float32, w8a as CSR."""
+    if name == "wide":
+        return simulated_sparse(*WIDE)
+    try:
+        data = load(name, download=False)
+    except DpadmmError:
+        note = f"simulated, shape of {name}"
+        made = simulated_sparse(*SHAPES[name], W8A_NONZEROS) if name == "w8a" else simulated(*SHAPES[name])
+        return Table(made.X, made.y, note)
+    return Table(data.X if sparse.issparse(data.X) else data.X.astype(np.float32), data.y)
+
+
+def simulated(n_rows: int, n_features: int, classes: int = 2, dtype: Any = np.float32, seed: int = 0) -> Table:
+    """Uniform features, labels from a noisy linear rule."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_rows, n_features), dtype=np.float32).astype(dtype, copy=False)
+    weights = rng.standard_normal((n_features, classes)).astype(dtype)
+    scores = X @ weights
+    y = (scores - scores.mean(axis=0) + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    return Table(X, y, "simulated")
+
+
+def simulated_sparse(n_rows: int, n_features: int, nonzeros: int, seed: int = 0) -> Table:
+    """`nonzeros` entries a row, columns drawn with frequencies that fall like those of words in texts."""
+    rng = np.random.default_rng(seed)
+    columns = (n_features ** rng.random((n_rows, nonzeros)) - 1).astype(np.int32)
+    values = rng.random(n_rows * nonzeros, dtype=np.float32)
+    starts = np.arange(0, n_rows * nonzeros + 1, nonzeros, dtype=np.int32)
+    X = sparse.csr_matrix((values, columns.ravel(), starts), shape=(n_rows, n_features))
+    X.sum_duplicates()
+    scores = X @ rng.standard_normal(n_features).astype(np.float32)
+    y = np.where(scores + rng.logistic(size=n_rows) > 0, 1, -1)
+    return Table(X, y, "simulated")
+
+
+def mapped(rows: Table) -> Any:
+    """A copy of the rows as a model sees them."""
+    return RowMap().apply(rows.X)
+
+
+def held(rows: Table) -> LocalRows:
+    """The rows as a fit holds them."""
+    targets = rows.targets
+    loss = Logistic() if targets.dtype.kind == "f" else Softmax(int(targets.max()) + 1)
+    return LocalRows(RowMap().pack(rows.X), targets, loss)
