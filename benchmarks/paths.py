@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from dpadmm.kernels.threads import at_most
-
 from benchmarks.measure import Work
 from dpadmm import kernels
+from dpadmm.kernels.threads import at_most
 
 Path = Literal["compiled", "numpy"]
 COMPILED: Path = "compiled"
