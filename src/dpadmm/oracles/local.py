@@ -21,10 +21,14 @@ from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.mapped import FilePages
 from dpadmm.problem.rowmap import PackedRows, pack_mapped
 from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
+
+PAGE_BYTES = 4096
+"""What reading one row of a batch brings into memory, at least."""
 
 MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
@@ -63,6 +67,7 @@ class LocalRows:
         self._code, self._parameter = _kernel_loss(loss)
         self._norms = self._table.norms
         self._row_norm = row_norm
+        self._pages = FilePages(self._X)
         self._weights = None if weights is None else np.clip(weights, 0.0, 1.0)
         self._is_sparse = bool(sparse.issparse(self._X))
         self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
@@ -148,6 +153,7 @@ class LocalRows:
                 self._code,
                 self._parameter,
             )
+            self._pages.after((stop - start) * (self._row_bytes if batch.rows is None else PAGE_BYTES))
             return total
 
         if batch.rows is not None:
@@ -211,6 +217,11 @@ class LocalRows:
             block = slice(start, min(start + length, self.n_rows))
             rows = self._table.block(block)
             yield (rows if self._matrix is None else rows @ self._matrix), block
+            self._pages.after(length * self._row_bytes)
+
+    @property
+    def _row_bytes(self) -> int:
+        return self._width * int(self._X.dtype.itemsize)
 
     def _scores(self, block: slice, slope_unit: float) -> Array:
         """Descent slopes at zero: within ±1 for one output, e_y − 1/K for K."""

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import number
+from dpadmm.problem.mapped import FilePages
 
 Matrix = Any  # dense ndarray or scipy CSR
 
@@ -296,11 +297,12 @@ def _squares(part: Matrix, lower: Any, upper: Any, inverse: Any) -> NDArray[np.f
 
 
 def _row_blocks(X: Matrix) -> Iterator[slice]:
-    n = X.shape[0]
+    n, pages = X.shape[0], FilePages(X)
     width = X.nnz / max(1, n) if sparse.issparse(X) else X.shape[1]
     length = max(1, int(BLOCK_ENTRIES / max(1.0, width)))
     for start in range(0, n, length):
         yield slice(start, min(start + length, n))
+        pages.after(int(length * width) * X.dtype.itemsize)
 
 
 def _owners(part: Any) -> NDArray[np.intp]:
