@@ -157,8 +157,8 @@ class PrivateOracle:
     def release(self, query: Query, clip_norm: float, total: Array) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
         self._count(query)
-        answer = self._streams.noise.standard_normal(total.shape)
-        answer *= query.noise_multiplier * clip_norm
+        noise = self._streams.noise.standard_normal(total.shape)
+        answer = query.noise_multiplier * clip_norm * noise
         answer += total
         answer /= query.denominator
         return answer
