@@ -155,7 +155,8 @@ def test_a_table_on_disk_is_read_in_blocks(tmp_path):
 
 
 def test_an_interrupted_fit_leaves_no_files_but_its_charge(tmp_path, monkeypatch):
-    ledger = Ledger(tmp_path / "ledger.jsonl", Budget(10.0, 1e-2))
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_limit("table", Budget(10.0, 1e-2), owner="Ada", test=True)
 
     def interrupted(*args):
         raise KeyboardInterrupt
@@ -163,10 +164,11 @@ def test_an_interrupted_fit_leaves_no_files_but_its_charge(tmp_path, monkeypatch
     monkeypatch.setattr(FullADMM, "update", interrupted)
     before = {path.name for path in tmp_path.rglob("*")}
     with pytest.raises(KeyboardInterrupt) as caught:
-        fit(X, solver="full-admm", ledger=ledger)
+        fit(X, solver="full-admm", ledger=ledger, dataset="table")
     assert any("counts as spent" in note for note in getattr(caught.value, "__notes__", []))
     left = {path.name for path in tmp_path.rglob("*")} - before
     assert all("ledger" in name for name in left)
+    assert ledger.spent("table")[0] > 0
 
 
 def test_rows_are_shared_with_the_caller():
