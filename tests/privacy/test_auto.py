@@ -226,7 +226,11 @@ def test_moments_are_answered_once(fitted):
         oracle.moments()
 
 
-@pytest.mark.parametrize("matrix", [np.full((5, 5), np.nan), np.eye(4)])
+@pytest.mark.parametrize(
+    "matrix",
+    [np.full((5, 5), np.nan), np.eye(4), np.ones((5, 5)), np.zeros((5, 5)), np.diag([1.0, 1, 1, 1, 1e-7])],
+    ids=["not finite", "another size", "rank one", "zero", "oblique"],
+)
 def test_unusable_coordinates_are_refused(fitted, matrix):
     oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), fitted.plan_, make_streams(0))
     with pytest.raises(QueryRefused):

@@ -312,3 +312,24 @@ def test_two_hundred_thousand_features_fit_in_little_memory():
     tracemalloc.stop()
     assert model.coef_.shape == (1, d)
     assert peak < 60 * 8 * d  # a d × d matrix would take 8d²
+
+
+@pytest.mark.parametrize("d", [5000, 200_000])
+def test_norms_in_stretched_coordinates_are_never_understated(d):
+    """A row along the squeezed direction: its norm is a small difference of large numbers."""
+    rng = np.random.default_rng(0)
+    direction = rng.random(d)
+    spiked = SpikedMap(rng.uniform(0.5, 2.0, d), direction, 1e-4)
+    row = (direction / spiked.scale).astype(np.float64)
+    rows = LocalRows(sparse.csr_matrix(row[None] / np.linalg.norm(row)), np.ones(1), Logistic())
+    true = np.linalg.norm(spiked.T @ (row / np.linalg.norm(row)))
+    assert rows.transformed(spiked)._rows._norms[0] >= true
+
+
+def test_oblique_or_repeated_changes_of_coordinates_are_refused(fitted):
+    rows = LocalRows(np.eye(3), np.ones(3), Logistic())
+    with pytest.raises(QueryRefused):
+        rows.transformed(np.eye(3)).transformed(SpikedMap(np.ones(3), np.ones(3), 1.0))
+    oracle = PrivateOracle(rows, fitted.plan_, make_streams(0))
+    with pytest.raises(QueryRefused, match="oblique"):
+        oracle.change_coordinates(SpikedMap(np.array([1.0, 1.0, 1e-7]), np.ones(3), 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from unittest import SkipTest
 
 import numpy as np
@@ -57,6 +58,16 @@ def test_what_it_cannot_do_is_refused():
         LaplacianBlur(GridLaplacian(1.0, 2, 2)).fit(np.zeros((1, 5)))
     with pytest.raises(InvalidData, match="sparse"):
         LaplacianBlur(Identity()).fit(np.eye(3)).transform(sparse.csr_matrix(np.eye(3)))
+
+
+def test_no_message_quotes_a_cell():
+    blur = LaplacianBlur(Identity())
+    with pytest.raises(InvalidData) as caught:
+        blur.fit(np.array([["secret", "1"]], dtype=object))
+    assert "secret" not in str(caught.value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        blur.fit(np.eye(2)).transform(np.array([[np.inf, -np.inf]]))
 
 
 def test_it_keeps_the_rules_of_scikit_learn():

@@ -64,3 +64,12 @@ def test_a_mapped_table_trains_the_same_model(on_disk, solver, monkeypatch):
     model = DPLogisticRegression(1.0, 1e-5, solver=solver, steps=20, classes=[0, 1], random_state=0)
     resident = model.fit(np.load(on_disk), y).coef_
     np.testing.assert_array_equal(model.fit(np.load(on_disk, mmap_mode="r"), y).coef_, resident)
+
+
+def test_changes_of_a_private_mapping_survive_behind_a_plain_array(on_disk):
+    with on_disk.open("rb") as stream:
+        private = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+    X = np.ndarray((100,), np.float32, private)
+    X[:] = 7
+    FilePages(X).after(mapped.FORGET_AFTER)
+    assert (X == 7).all()

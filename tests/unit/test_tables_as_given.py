@@ -9,10 +9,11 @@ import pytest
 from scipy import sparse
 
 from dpadmm import DPLogisticRegression, Ledger
-from dpadmm.errors import DpadmmError
+from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.problem import Logistic
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.full import FullADMM
 
 RNG = np.random.default_rng(0)
@@ -176,3 +177,16 @@ def test_rows_are_shared_with_the_caller():
     assert np.shares_memory(packed._X, X)
     assert not packed._X.flags.writeable
     assert X.flags.writeable
+
+
+@pytest.mark.parametrize("index", [3, 7, -1])
+def test_sparse_indices_outside_the_table_are_refused(index):
+    rows = sparse.csr_matrix((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
+    rows.indices[1] = index
+    with pytest.raises(InvalidData, match="index arrays"):
+        RowMap().pack(rows)
+
+
+def test_bounds_too_narrow_to_divide_by_are_refused():
+    with pytest.raises(InvalidParameter, match="bounds"):
+        RowMap.declare(1.0, True, (0.0, 1e-310), 2)

@@ -141,3 +141,16 @@ def test_row_weights_that_are_none_are_refused(weight):
     X, y = table(100)
     with pytest.raises(InvalidParameter, match="public_weight"):
         DPLogisticRegression(1.0, classes=["no", "yes"]).fit(X, y, public_weight=weight)
+
+
+def test_weights_of_rows_and_a_protected_row_count_exclude_each_other():
+    """The largest weight divides all others, so it would tell whether its row is there."""
+    X, y = table(100)
+    model = DPLogisticRegression(1.0, classes=["no", "yes"], relation="add-remove", n_rows=100)
+    with pytest.raises(InvalidParameter, match="n_rows"):
+        model.fit(X, y, public_weight=np.ones(100))
+
+
+def test_a_weight_that_is_no_number_counts_as_zero():
+    rows = LocalRows(np.ones((1, 1)), np.ones(1), Logistic(), weights=np.array([np.nan]))
+    assert rows.gradient_sum(np.zeros(1), 1.0, EVERY_ROW) == 0

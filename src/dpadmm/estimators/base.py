@@ -161,6 +161,12 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         affordable(budget)
         X, y = self._validated(table, y)
         target = self._declare_target(y)
+        if public_weight is not None and self.n_rows is not None:
+            raise InvalidParameter(
+                "public_weight with a declared n_rows",
+                "one of the two",
+                "drop public_weight: dividing by the largest weight would tell whether its row is there",
+            )
         weights = row_weights(public_weight, len(y))
         weighted = not (weights is None and target.weigh is None)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])

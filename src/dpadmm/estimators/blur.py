@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.estimators.input import numeric_table
 from dpadmm.problem.smoothers import Smoother
 
 LARGEST_DIMENSION = 5000
@@ -62,10 +63,13 @@ class LaplacianBlur(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Blurred rows, in the precision of `X`."""
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        return np.asarray(rows @ self.matrix_.astype(rows.dtype))
+        with np.errstate(all="ignore"):  # a warning about a row would be a message about it
+            return np.asarray(rows @ self.matrix_.astype(rows.dtype))
 
     def _rows(self, X: Any, reset: bool) -> NDArray[Any]:
         if sparse.issparse(X):
             raise InvalidData("sparse rows, which blurring makes dense", "a dense table", "pass X.toarray()")
-        rows = validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        rows = validate_data(
+            self, numeric_table(X), reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
+        )
         return np.asarray(rows)

@@ -27,6 +27,9 @@ LARGEST_POINT = 1e30
 """Queries at points of larger norm are refused: margins would overflow and a row could show itself as a NaN."""
 
 
+LARGEST_CONDITION = 1e6
+"""Of a change of coordinates P: sums are formed before Pᵀ, whose rounding then stays far below a clip after it."""
+
 LARGEST_STRETCH = 1e60
 """Coordinates that stretch a row further are refused: products with a sum would overflow."""
 
@@ -140,10 +143,15 @@ class PrivateOracle:
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
-        """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged."""
-        size = matrix.norm_bound if isinstance(matrix, SpikedMap) else np.abs(matrix).max(initial=0.0)
+        """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged.
+
+        Sums are formed before Pᵀ, so an oblique P would enlarge their rounding, and is refused.
+        """
+        size, condition = _size_and_condition(matrix)
         if matrix.shape[0] != self._rows.n_features or not size <= LARGEST_STRETCH:
             raise QueryRefused("coordinates must be a finite matrix of moderate size with one row a feature")
+        if not condition <= LARGEST_CONDITION:
+            raise QueryRefused("coordinates so oblique that rounding a sum in the old ones shows in the new ones")
         with np.errstate(all="ignore"):
             self._seen = self._rows.transformed(matrix)
 
@@ -250,3 +258,14 @@ class _Admission:
     def __exit__(self, *failure: object) -> None:
         self._silence.__exit__(None, None, None)
         self._lock.release()
+
+
+def _size_and_condition(matrix: Array | SpikedMap) -> tuple[float, float]:
+    """Largest entry, or a bound on it, and the ratio of the extreme singular values, infinite without full rank."""
+    if isinstance(matrix, SpikedMap):
+        return matrix.norm_bound, matrix.condition
+    size = float(np.abs(matrix).max(initial=0.0))
+    if not 0 < size < math.inf:
+        return size, math.inf
+    squares = np.linalg.eigvalsh((matrix / size).T @ (matrix / size))
+    return size, math.sqrt(float(squares[-1] / squares[0])) if squares[0] > 0 else math.inf

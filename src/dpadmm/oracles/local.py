@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.linalg.blas import dsyrk
 
 from dpadmm import kernels
+from dpadmm.errors import QueryRefused
 from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import sum_in_chunks
 from dpadmm.oracles.wide import SpikedRows, row_moments, spiked_norms
@@ -68,7 +69,7 @@ class LocalRows:
         self._norms = self._table.norms
         self._row_norm = row_norm
         self._pages = FilePages(self._X)
-        self._weights = None if weights is None else np.clip(weights, 0.0, 1.0)
+        self._weights = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
         self._is_sparse = bool(sparse.issparse(self._X))
         self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
         self._arrays, self._precision, self._width = _kernel_table(self._table)
@@ -118,6 +119,8 @@ class LocalRows:
         What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm plus what its rounding can hide.
         """
         if isinstance(matrix, SpikedMap):
+            if self._matrix is not None:
+                raise QueryRefused("coordinates change from those of the table")
             seen = copy.copy(self)
             seen._norms = spiked_norms(self._table, matrix)
             return SpikedRows(seen, matrix)
@@ -206,8 +209,9 @@ class LocalRows:
         """Blocks of rows in float64, divided by `norm` and scaled down to the unit ball where they leave it."""
         for rows, block in self._blocks():
             norms = self._norms[block]
-            rows[~np.isfinite(norms)] = 0.0
-            rows *= (SAFETY / norm / np.maximum(norms / norm, SAFETY))[:, None]
+            finite = np.isfinite(norms)
+            rows[~finite] = 0.0
+            rows *= np.where(finite, SAFETY / norm / np.maximum(norms / norm, SAFETY), 0.0)[:, None]
             yield rows, block
 
     def _blocks(self) -> Iterator[tuple[Array, slice]]:

@@ -37,8 +37,8 @@ class FilePages:
 
 
 def _shared_mapping(X: Any) -> mmap.mmap | None:
+    shared = False
     while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap) and X.mode not in SHARED_MODES:
-            return None
+        shared = isinstance(X, np.memmap) and X.mode in SHARED_MODES
         X = X.base
-    return X if isinstance(X, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None
+    return X if shared and isinstance(X, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED") else None

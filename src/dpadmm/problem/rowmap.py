@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.problem.checks import number
 from dpadmm.problem.mapped import FilePages
 
@@ -129,7 +129,7 @@ class RowMap:
         except (TypeError, ValueError):
             raise ask from None
         within = np.all(np.abs(lower) <= LARGEST_BOUND) and np.all(np.abs(upper) <= LARGEST_BOUND)
-        if not (within and np.all(lower < upper)):
+        if not (within and np.all(upper - lower >= 1 / LARGEST_BOUND)):
             raise ask
         return cls(row_norm, intercept, tuple(lower.tolist()), tuple(upper.tolist()))
 
@@ -159,6 +159,8 @@ class RowMap:
             alive &= keep
         factors = np.where(alive, factors, 0.0)
         norms = np.where(alive, factors * peak * ratio, 0.0)
+        alive = np.isfinite(norms)
+        factors, norms = np.where(alive, factors, 0.0), np.where(alive, norms, 0.0)
         return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
 
     def apply(self, X: Matrix) -> Matrix:
@@ -317,11 +319,22 @@ def _canonical(X: Matrix) -> Matrix:
         return _frozen(np.ascontiguousarray(X, dtype=kind))
     kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     rows = sparse.csr_matrix(X, dtype=kind)
+    _require_indices_inside(rows)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
     parts = (_frozen(rows.data), _frozen(rows.indices), _frozen(rows.indptr))
     return sparse.csr_matrix(parts, shape=rows.shape, copy=False)
+
+
+def _require_indices_inside(rows: Any) -> None:
+    """Kernels do not look where they read and write."""
+    try:
+        rows.check_format(full_check=True)
+    except ValueError:
+        raise InvalidData(
+            "a sparse table whose index arrays do not fit its shape", "a valid CSR matrix", "build the matrix again"
+        ) from None
 
 
 def _frozen(values: NDArray[Any]) -> NDArray[Any]:

@@ -113,9 +113,16 @@ class SpikedMap:
         """At least ‖P‖."""
         return float(self.scale.max()) * max(1.0, self.stretch)
 
+    @property
+    def condition(self) -> float:
+        """At least the ratio of the extreme singular values."""
+        return float(self.scale.max() / self.scale.min()) * max(self.stretch, 1 / self.stretch)
+
     def row_norms(self, squares: Array, along: Array) -> Array:
-        """‖Pᵀa‖ from ‖scale∘a‖² and ⟨direction, scale∘a⟩."""
-        return np.sqrt(np.maximum(squares + (self.stretch**2 - 1) * along**2, 0.0))
+        """‖Pᵀa‖ from ‖scale∘a‖² and ⟨direction, scale∘a⟩, never less than it: both carry the rounding of d terms."""
+        rounding = 4 * (self.scale.size + 8) * np.finfo(np.float64).eps * (1 + self.stretch**2)
+        exact = np.maximum(squares + (self.stretch**2 - 1) * along**2, 0.0)
+        return np.sqrt(exact + rounding * squares)
 
 
 def _column(values: Array, like: Any) -> Array:
