@@ -190,3 +190,9 @@ def test_sparse_indices_outside_the_table_are_refused(index):
 def test_bounds_too_narrow_to_divide_by_are_refused():
     with pytest.raises(InvalidParameter, match="bounds"):
         RowMap.declare(1.0, True, (0.0, 1e-310), 2)
+
+
+def test_a_row_that_cannot_be_mapped_counts_as_zero():
+    with np.errstate(all="ignore"):  # as in `fit`
+        packed = RowMap(1.0, False, (0.0,), (0.0,)).pack(np.zeros((1, 1)))
+    assert (packed.factors, packed.norms) == (0, 0)

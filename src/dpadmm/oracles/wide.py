@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
+from dpadmm.oracles.base import Rows
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import PackedRows
@@ -25,32 +26,18 @@ SMALLEST_SQUARE = 1e-250
 """Squared norms below this may have lost their digits."""
 
 
-class Gradients(Protocol):
-    """Rows whose gradients are clipped by norms of their own."""
-
-    n_rows: int
-    n_features: int
-    point_shape: tuple[int, ...]
-
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array: ...
-
-    def difference_sum(
-        self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
-    ) -> Array: ...
-
-
 class SpikedRows:
     """The rows Pᵀ row without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a.
 
     Parameters
     ----------
-    rows : Gradients
+    rows : Rows
         The rows a, clipped by the norms ‖Pᵀa‖.
     spiked : SpikedMap
         P.
     """
 
-    def __init__(self, rows: Gradients, spiked: SpikedMap) -> None:
+    def __init__(self, rows: Rows, spiked: SpikedMap) -> None:
         self._rows, self._map = rows, spiked
         self.n_rows, self.n_features, self.point_shape = rows.n_rows, rows.n_features, rows.point_shape
 
