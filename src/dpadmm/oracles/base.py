@@ -197,6 +197,11 @@ class PrivateOracle:
             raise QueryRefused(f"the plan contains no {kind!r} query")
         return query.noise_std
 
+    @property
+    def public_rows(self) -> int:
+        """Public: the number of rows the plan was made for."""
+        return self._plan.n_rows
+
     def release(self, query: Query, clip_norm: float, total: Array) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
         self._count(query)

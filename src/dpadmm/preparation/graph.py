@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from dpadmm.estimators.blur import LaplacianBlur
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.base import BUDGET
+from dpadmm.preparation.cleaning import clean
 from dpadmm.preparation.moments import MomentTransformer, NoisyMoment
-from dpadmm.preparation.precision import Edge, edges_of, universal_threshold
+from dpadmm.preparation.precision import Edge, edges_of
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.incidence import EdgeList, signed_incidence
@@ -25,8 +26,8 @@ Array = NDArray[np.float64]
 class PrivateGraph(MomentTransformer):
     """The sparse inverse covariance of private rows, as a graph of features.
 
-    A second moment is released with noise. All else is post-processing: the mean is taken off, entries within reach of
-    the noise are screened out, and the graphical lasso of the rest gives edges with partial correlations. In a model,
+    A second moment is released with noise. All else is post-processing: the mean is taken off, what noise may have made
+    is cleaned away, and the graphical lasso of the rest gives edges with partial correlations. In a model,
     `DPLogisticRegression(penalty="graph", graph=PrivateGraph(share=0.2))`, they make the φ of A = [φ; I]: one row
     eᵢ − eⱼ for features that go together, eᵢ + eⱼ for features that exclude each other, times the size of the partial
     correlation where `weighted`.
@@ -35,8 +36,9 @@ class PrivateGraph(MomentTransformer):
     ----------
     bounds, row_norm, centred
         As in `PrivateSecondMoment`; in a model its own row map holds instead.
-    strength : float
-        Penalty of the graphical lasso in units of what noise alone may reach. Below 1 noise makes edges.
+    strictness : float
+        Factor on what an entry must exceed to be told from noise, and on the penalty of the graphical lasso; at one,
+        noise makes about one false edge for every ten features.
     max_edges : int or None
         Keep the strongest only; None keeps two a feature.
     weighted : bool
@@ -50,7 +52,7 @@ class PrivateGraph(MomentTransformer):
         row_norm: float = 1.0,
         centred: bool = True,
         *,
-        strength: float = 1.0,
+        strictness: float = 1.0,
         max_edges: int | None = None,
         weighted: bool = True,
         smoothing: float = 1.0,
@@ -67,7 +69,7 @@ class PrivateGraph(MomentTransformer):
         self.bounds = bounds
         self.row_norm = row_norm
         self.centred = centred
-        self.strength = strength
+        self.strictness = strictness
         self.max_edges = max_edges
         self.weighted = weighted
         self.smoothing = smoothing
@@ -90,7 +92,8 @@ class PrivateGraph(MomentTransformer):
         rows = self._rows(X)
         alike = tuple((i, j, weight) for i, j, weight in self.edges_ if weight > 0)
         smoother = GraphLaplacian(number("smoothing", self.smoothing), alike, self.n_features_in_)
-        return LaplacianBlur(smoother).fit(rows).transform(rows)
+        dense = rows.toarray() if hasattr(rows, "toarray") else rows
+        return LaplacianBlur(smoother).fit(dense).transform(dense)
 
     def _learn(self, oracle: PrivateOracle, rowmap: RowMap, n_features: int) -> tuple[dict[str, Any], Array]:
         moment = NoisyMoment.ask(oracle, rowmap.intercept)
@@ -99,23 +102,17 @@ class PrivateGraph(MomentTransformer):
 
     def _edges(self, moment: NoisyMoment) -> list[Edge]:
         covariance = moment.covariance / np.outer(moment.scale, moment.scale)
-        n_features = len(covariance)
-        strength = float(self.strength) * universal_threshold(n_features) * moment.scaled_noise
-        limit = 2 * n_features if self.max_edges is None else int(self.max_edges)
-        found = edges_of(covariance, strength)[:limit]
+        cleaned = clean(covariance, moment.scaled_noise, float(self.strictness))
+        limit = 2 * len(covariance) if self.max_edges is None else int(self.max_edges)
+        found = edges_of(cleaned.matrix, cleaned.threshold)[:limit]
         return found if self.weighted else [(i, j, float(np.sign(weight))) for i, j, weight in found]
 
     def _check(self, n_features: int, sparse_rows: bool) -> None:
         super()._check(n_features, sparse_rows)
-        number("strength", self.strength, strict=True)
+        number("strictness", self.strictness, strict=True)
         number("smoothing", self.smoothing)
         if self.max_edges is not None:
             count("max_edges", self.max_edges, minimum=1)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags
 
 
 PrivateGraph.__doc__ = f"""{PrivateGraph.__doc__}{BUDGET}

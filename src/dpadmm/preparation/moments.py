@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.base import BUDGET, PrivateTransformer
+from dpadmm.preparation.cleaning import positive
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.statistics import FeatureMoment
@@ -39,16 +40,20 @@ class NoisyMoment:
         Standard deviation of the noise off the diagonal; on it the noise is √2 times as large.
     intercept : bool
         Whether the last coordinate is the constant, which lets the mean be taken off.
+    n_rows : int
+        Public number of rows.
     """
 
     matrix: Array
     noise: float
     intercept: bool
+    n_rows: int
 
     @classmethod
     def ask(cls, oracle: PrivateOracle, intercept: bool) -> NoisyMoment:
         released = oracle.feature_moment()
-        return cls((released + released.T) / 2, oracle.noise_std("feature moment") / math.sqrt(2.0), intercept)
+        noise = oracle.noise_std("feature moment") / math.sqrt(2.0)
+        return cls((released + released.T) / 2, noise, intercept, oracle.public_rows)
 
     @property
     def centred(self) -> bool:
@@ -84,16 +89,12 @@ class NoisyMoment:
 
     @property
     def scaled_noise(self) -> float:
-        """Largest standard deviation off the diagonal of the scaled covariance."""
+        """Standard deviation off the diagonal of the scaled covariance: that of the noise, at its largest, and of the
+        rows themselves, which are a sample."""
         largest = float(np.max(self.mean**2, initial=0.0))
-        return self.noise * math.sqrt((1 + 2 * largest + 2 * largest**2) / (1 + largest) ** 2)
-
-
-def positive(symmetric: Array, floor: float) -> Array:
-    """The nearest symmetric matrix with eigenvalues of at least `floor`."""
-    values, vectors = np.linalg.eigh(symmetric)
-    raised: Array = (vectors * np.maximum(values, floor)) @ vectors.T
-    return raised
+        added = self.noise**2 * (1 + 2 * largest + 2 * largest**2) / (1 + largest) ** 2
+        variance = float(np.mean(np.diag(self.covariance) / self.scale**2))
+        return math.sqrt(added + max(variance, 0.0) ** 2 / self.n_rows)
 
 
 class MomentTransformer(PrivateTransformer):

@@ -1,8 +1,7 @@
-"""From a noisy covariance to a sparse graph: screening by the known noise, then graphical lasso. Post-processing."""
+"""From a cleaned covariance to a sparse graph: the graphical lasso, part by part. Post-processing."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator
 
@@ -11,21 +10,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from dpadmm.preparation.moments import positive
+from dpadmm.preparation.cleaning import positive
 
 Array = NDArray[np.float64]
 Edge = tuple[int, int, float]
 
 SHRINKAGE = (1.0, 0.9, 0.7, 0.5, 0.3)
 """Factors on what is off the diagonal, tried in turn where the graphical lasso does not converge."""
-MAX_ITERATIONS = 200
+MAX_ITERATIONS, TOLERANCE = 100, 1e-3
 SMALLEST_CORRELATION = 1e-6
 """Partial correlations below are rounding."""
-
-
-def universal_threshold(n_features: int) -> float:
-    """Standard deviations that the largest of d(d − 1)/2 noise entries hardly exceeds."""
-    return math.sqrt(2.0 * math.log(max(2.0, n_features * (n_features - 1) / 2)))
 
 
 def edges_of(covariance: Array, strength: float) -> list[Edge]:
@@ -68,7 +62,7 @@ def _sparse_inverse(block: Array, strength: float) -> Array:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ConvergenceWarning)
             try:
-                precision: Array = graphical_lasso(shrunk, strength, max_iter=MAX_ITERATIONS)[1]
+                precision: Array = graphical_lasso(shrunk, strength, tol=TOLERANCE, max_iter=MAX_ITERATIONS)[1]
             except (FloatingPointError, ConvergenceWarning, np.linalg.LinAlgError):
                 continue
         if np.isfinite(precision).all() and np.all(np.diag(precision) > 0):

@@ -24,12 +24,18 @@ MOST_ROUNDS = 40
 """Beyond it thresholds would differ by rounding alone."""
 
 
+CLEAR = 2.5
+"""Standard deviations of the noise on a share that lie between a quantile and the ends of the data, at least."""
+
+
 class PrivateQuantileClipper(PrivateTransformer):
     """Clips each feature to private quantiles and scales it to [0, 1].
 
     Each round asks, for every feature at once, which share of the values lies at or below the middle of the interval
     that is left, and keeps the half in which the quantile must be. After r rounds the quantile is known to 2^−r of the
-    public range. A feature whose quantiles meet (a constant, a rare category) keeps its public bounds.
+    public range. Quantiles nearer to 0 or 1 than the noise allows to see are moved inwards, by a public rule, until
+    they are 2.5 standard deviations of it away. A feature whose quantiles meet (a constant, a rare category) keeps its
+    public bounds, and so do all of them where that would move quantiles beyond 1/4 and 3/4: too few rows.
 
     Parameters
     ----------
@@ -86,7 +92,8 @@ class PrivateQuantileClipper(PrivateTransformer):
     def ask_bounds(self, oracle: PrivateOracle, n_features: int) -> tuple[Array, Array]:
         """Bisect; the released answers decide which thresholds are asked next."""
         lower, upper = self.public_bounds(n_features)
-        levels = np.array(self._inner())[:, None]
+        margin = CLEAR * oracle.noise_std("quantile counts")
+        levels = np.clip(self._inner(), min(margin, 0.5), max(1.0 - margin, 0.5))[:, None]
         left, right = (np.tile(bound, (len(levels), 1)) for bound in (lower, upper))
         for _ in range(self.rounds):
             middle = left + (right - left) / 2
@@ -95,7 +102,7 @@ class PrivateQuantileClipper(PrivateTransformer):
         low, high = self._pair()
         found_lower = left[0] if low > 0 else lower
         found_upper = right[-1] if high < 1 else upper
-        met = found_upper - found_lower <= 2.0 * 2.0**-self.rounds * (upper - lower)
+        met = (found_upper - found_lower <= 2.0 * 2.0**-self.rounds * (upper - lower)) | (margin > 0.25)
         return np.where(met, lower, found_lower), np.where(met, upper, found_upper)
 
     def transform(self, X: Any) -> Any:
@@ -127,6 +134,11 @@ class PrivateQuantileClipper(PrivateTransformer):
                 "public lower bounds of 0 and quantiles=(0, high)",
                 "pass dense rows, or clip from above only",
             )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False  # from above only, and only from zero
+        return tags
 
     def _pair(self) -> tuple[float, float]:
         try:

@@ -264,4 +264,9 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
             total += r.count * squared
         return math.log(total) - 2.0 * math.log(target)
 
+    if surplus(35.0) >= 0:
+        raise CannotCertify(
+            f"given requests whose fixed noise costs all of epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
+            "expected something left for the others; fix more noise, or raise epsilon"
+        )
     return float(brentq(surplus, -15.0, 35.0, xtol=1e-3))
