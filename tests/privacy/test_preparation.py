@@ -313,7 +313,8 @@ class TestOneBudget:
             self.model(**steps).fit(*self.table(300))
 
     @pytest.mark.parametrize(
-        "more", [{"epsilon": 1.0}, {"random_state": 0}, {"dataset": "x"}, {"ledger": "x"}, {"n_rows": 300}]
+        "more",
+        [{"epsilon": 1.0}, {"random_state": 0}, {"dataset": "x"}, {"ledger": "x"}, {"n_rows": 300}, {"row_norm": 2.0}],
     )
     def test_a_step_of_a_model_has_no_budget_of_its_own(self, more):
         with pytest.raises(InvalidParameter, match="PrivateGraph"):

@@ -28,11 +28,13 @@ from dpadmm.randomness import make_streams
 
 Array = NDArray[np.float64]
 
-BUDGET = """
+SHARE = """
     share : float
         Of a model's budget, where a model takes this step; measured in μ², so that shares of full-data releases add up.
     epsilon : float or None
-        Budget of a `fit` by itself. None where a model takes this step, and pays.
+        Budget of a `fit` by itself. None where a model takes this step, and pays."""
+
+BUDGET = """
     delta, relation, n_rows, invalid_rows, ledger, dataset, random_state
         Of a `fit` by itself, as in the models.
 """
@@ -41,7 +43,6 @@ BUDGET = """
 class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the private transformers; the parameters are those of its subclasses."""
 
-    share: float
     epsilon: float | None
     delta: float
     relation: str

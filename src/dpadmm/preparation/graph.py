@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpadmm.estimators.blur import LaplacianBlur
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.preparation.base import BUDGET
+from dpadmm.preparation.base import BUDGET, SHARE
 from dpadmm.preparation.cleaning import clean
 from dpadmm.preparation.moments import MomentTransformer, NoisyMoment
 from dpadmm.preparation.precision import Edge, edges_of
@@ -115,7 +115,7 @@ class PrivateGraph(MomentTransformer):
             count("max_edges", self.max_edges, minimum=1)
 
 
-PrivateGraph.__doc__ = f"""{PrivateGraph.__doc__}{BUDGET}
+PrivateGraph.__doc__ = f"""{PrivateGraph.__doc__}{SHARE}{BUDGET}
     Attributes
     ----------
     edges_ : list of (i, j, weight)

@@ -110,6 +110,16 @@ class MomentTransformer(PrivateTransformer):
     def _row_map(self, n_features: int) -> RowMap:
         return RowMap.declare(self.row_norm, bool(self.centred), self.bounds, n_features)
 
+    def require_usable(self, n_features: int, sparse_rows: bool) -> None:
+        """In a model its own row map holds, and another one would be forgotten silently."""
+        super().require_usable(n_features, sparse_rows)
+        if self.bounds is not None or self.row_norm != 1.0 or not self.centred:
+            raise InvalidParameter(
+                f"{type(self).__name__} with bounds, row_norm or centred, in a model",
+                "those of the model",
+                "give bounds, row_norm and fit_intercept to the model",
+            )
+
     def _check(self, n_features: int, sparse_rows: bool) -> None:
         if n_features > LARGEST_DIMENSION:
             raise InvalidParameter(
@@ -129,7 +139,9 @@ class PrivateSecondMoment(MomentTransformer):
     row_norm : float
         Public bound on the norm of a row, to which longer rows are scaled.
     centred : bool
-        Append a constant to each row, which lets the mean be taken off; it counts in the norm."""
+        Append a constant to each row, which lets the mean be taken off; it counts in the norm.
+    epsilon : float
+        Budget of a `fit`."""
 
     def __init__(
         self,
@@ -137,8 +149,7 @@ class PrivateSecondMoment(MomentTransformer):
         row_norm: float = 1.0,
         centred: bool = True,
         *,
-        share: float = 0.2,
-        epsilon: float | None = None,
+        epsilon: float = 1.0,
         delta: float = 1e-5,
         relation: str = "replace-one",
         n_rows: int | None = None,
@@ -150,7 +161,6 @@ class PrivateSecondMoment(MomentTransformer):
         self.bounds = bounds
         self.row_norm = row_norm
         self.centred = centred
-        self.share = share
         self.epsilon = epsilon
         self.delta = delta
         self.relation = relation

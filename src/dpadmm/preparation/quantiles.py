@@ -11,12 +11,12 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.preparation.base import BUDGET, PrivateTransformer
+from dpadmm.preparation.base import BUDGET, SHARE, PrivateTransformer
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.statistics import CountsBelow
 from dpadmm.problem.checks import count
-from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.rowmap import LARGEST_BOUND, RowMap
 
 Array = NDArray[np.float64]
 
@@ -102,7 +102,8 @@ class PrivateQuantileClipper(PrivateTransformer):
         low, high = self._pair()
         found_lower = left[0] if low > 0 else lower
         found_upper = right[-1] if high < 1 else upper
-        met = (found_upper - found_lower <= 2.0 * 2.0**-self.rounds * (upper - lower)) | (margin > 0.25)
+        least = np.maximum(2.0 * 2.0**-self.rounds * (upper - lower), 2.0 / LARGEST_BOUND)
+        met = (found_upper - found_lower <= least) | (margin > 0.25)
         return np.where(met, lower, found_lower), np.where(met, upper, found_upper)
 
     def transform(self, X: Any) -> Any:
@@ -159,7 +160,7 @@ class PrivateQuantileClipper(PrivateTransformer):
         return inner
 
 
-PrivateQuantileClipper.__doc__ = f"""{PrivateQuantileClipper.__doc__}{BUDGET}
+PrivateQuantileClipper.__doc__ = f"""{PrivateQuantileClipper.__doc__}{SHARE}{BUDGET}
     Attributes
     ----------
     lower_, upper_ : (d,)
