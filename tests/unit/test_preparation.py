@@ -224,9 +224,10 @@ class TestGraph:
         assert abs(tries[1][0, 1]) == pytest.approx(0.9 * abs(tries[0][0, 1]))
 
     def test_only_the_strongest_edges_are_kept(self):
-        every = PrivateGraph(**OWN).fit(correlated()).edges_
-        assert PrivateGraph(max_edges=1, **OWN).fit(correlated()).edges_ == every[:1]
-        assert PrivateGraph(weighted=False, **OWN).fit(correlated()).edges_ == [
+        every = PrivateGraph(weighted=True, **OWN).fit(correlated()).edges_
+        assert [abs(weight) for *_, weight in every] == sorted((abs(weight) for *_, weight in every), reverse=True)
+        assert PrivateGraph(weighted=True, max_edges=1, **OWN).fit(correlated()).edges_ == every[:1]
+        assert PrivateGraph(**OWN).fit(correlated()).edges_ == [
             (i, j, math.copysign(1.0, weight)) for i, j, weight in every
         ]
 

@@ -29,8 +29,7 @@ class PrivateGraph(MomentTransformer):
     A second moment is released with noise. All else is post-processing: the mean is taken off, what noise may have made
     is cleaned away, and the graphical lasso of the rest gives edges with partial correlations. In a model,
     `DPLogisticRegression(penalty="graph", graph=PrivateGraph(share=0.2))`, they make the φ of A = [φ; I]: one row
-    eᵢ − eⱼ for features that go together, eᵢ + eⱼ for features that exclude each other, times the size of the partial
-    correlation where `weighted`.
+    eᵢ − eⱼ for features that go together and eᵢ + eⱼ for features that exclude each other.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ class PrivateGraph(MomentTransformer):
     max_edges : int or None
         Keep the strongest only; None keeps two a feature.
     weighted : bool
-        Whether edges weigh as much as their partial correlation, or one.
+        Whether edges weigh as much as their partial correlation, or all the same.
     smoothing : float
         ν of `transform`, which averages features along the edges of positive partial correlation."""
 
@@ -54,7 +53,7 @@ class PrivateGraph(MomentTransformer):
         *,
         strictness: float = 1.0,
         max_edges: int | None = None,
-        weighted: bool = True,
+        weighted: bool = False,
         smoothing: float = 1.0,
         share: float = 0.2,
         epsilon: float | None = None,
@@ -119,7 +118,7 @@ PrivateGraph.__doc__ = f"""{PrivateGraph.__doc__}{SHARE}{BUDGET}
     Attributes
     ----------
     edges_ : list of (i, j, weight)
-        Strongest first; a negative weight is a negative partial correlation.
+        Strongest first; the weight has the sign of the partial correlation, and its size where `weighted`, else one.
     phi_ : sparse (edges, d)
         φ, to be passed as `graph` to a model.
     privacy_, plan_
