@@ -186,6 +186,10 @@ class TestOracle:
         for rowmap in (RowMap(2.0, False), RowMap(1.0, True)):
             with pytest.raises(QueryRefused):
                 oracle.change_map(rowmap)
+        oracle.change_map(RowMap(1.0, False))
+        oracle.change_coordinates(np.eye(D))
+        with pytest.raises(QueryRefused, match="before coordinates"):
+            oracle.change_map(RowMap(1.0, False))
 
     def test_rows_that_counted_as_zero_stay_zero_under_a_new_map(self):
         X = np.array([[0.5], [0.5], [np.nan]])

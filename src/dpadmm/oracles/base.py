@@ -174,6 +174,8 @@ class PrivateOracle:
 
     def change_map(self, rowmap: RowMap) -> None:
         """Rows are mapped anew by a public rule; every row keeps to the declared norm, so nothing is charged."""
+        if self._seen is not self._rows:
+            raise QueryRefused("rows are mapped anew before coordinates change")
         with np.errstate(all="ignore"):
             self._rows = self._seen = self._rows.remapped(rowmap)
 
