@@ -3,8 +3,8 @@
 Run `python -m experiments.private_graph` (cached and resumable: results/private_graph.json), `--quick` for one seed, or
 `--write` to render docs/preparation.md as well. Protocol: ε = 1 in all, δ = 1/n², replace-one, noise seeds 0, 1, …;
 official test split, or a random half (seed 0). Penalties have strength 1/(4nμ) (weak), as in docs/structure.md, and
-4/(nμ) (strong); both are shown (what was looked at: docs/preparation.md). The exact graph is that of the same rule without noise: NOT private,
-the most a graph could do.
+4/(nμ) (strong); both are shown, and docs/preparation.md says what was looked at. The exact graph is that of the same
+rule without noise: NOT private, the most a graph could do.
 Data: `$DPADMM_DATA` or the cache of `dpadmm.datasets`.
 """
 
