@@ -210,7 +210,9 @@ class TestNothingToSee:
         asked.gradient(X0, "snapshot")
         public = {name for name in dir(asked) if not name.startswith("_")}
         queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
-        assert public == queries | {"noise_std", "release", "spent", "require_promise_kept"}
+        queries |= {"feature_moment", "shares_below", "change_map"}
+        assert public == queries | {"noise_std", "public_rows", "release", "spent", "require_promise_kept"}
+        assert asked.public_rows == plan.n_rows
 
     def test_exceptions_from_inside_carry_no_sum(self, plan):
         class Broken(Untouchable):

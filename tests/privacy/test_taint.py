@@ -11,7 +11,14 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm import (
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    PrivateGraph,
+    PrivateQuantileClipper,
+    PrivateSecondMoment,
+)
 from dpadmm.estimators.penalties import PENALTIES
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
@@ -67,6 +74,13 @@ def pairs_of_settings():
     yield "smoothing", "logistic", {"solver": "dp-sadmm", "smoothing": 3.0}
     yield "bounds", "squared", {"bounds": (-2.0, 2.0)}
     yield "no-intercept", "logistic", {"fit_intercept": False, "row_norm": 10.0}
+    for solver in ("auto", "full-admm", "dp-sadmm", "dp-vradmm"):
+        more = {"solver": solver, "penalty": "graph", "graph": PrivateGraph(share=0.3)}
+        yield f"private-graph-{solver}", "logistic", more
+        yield f"private-bounds-{solver}", "squared", {"solver": solver, "bounds": PrivateQuantileClipper((-2.0, 2.0))}
+    both = {"bounds": PrivateQuantileClipper((-2.0, 2.0), (0, 0.9)), "penalty": "graph", "graph": PrivateGraph()}
+    yield "private-steps", "softmax", both
+    yield "private-steps-add-remove", "svm", {"relation": "add-remove", "n_rows": 70, "solver": "dp-sadmm", **both}
     yield "fixed-rdp", "logistic", {"solver": "ssadmm", "sampler": "fixed", "accountant": "rdp"}
 
 
@@ -113,6 +127,33 @@ def test_nothing_depends_on_the_data_in_any_format(form, solver, tmp_path):
     different, seen = compare(make("logistic", solver=solver), tmp_path, one, two)
     assert different == []
     assert seen["failure"] is None
+
+
+STEPS = {
+    "quantiles": PrivateQuantileClipper((0.0, 2.0), (0, 0.9), epsilon=50.0, delta=1e-3),
+    "second-moment": PrivateSecondMoment(epsilon=1.0, delta=1e-3),
+    "graph": PrivateGraph(epsilon=1.0, delta=1e-3, strictness=0.1),
+}
+
+
+@pytest.mark.parametrize("form", ["float32", "csr", "lists"])
+@pytest.mark.parametrize("name", STEPS)
+def test_nothing_depends_on_the_data_in_a_step_by_itself(name, form):
+    seen = [observe(clone(STEPS[name]), FORMS[form](X), None) for X, _ in (TAME, WILD)]
+    assert differences(*seen) == []
+    assert seen[0]["failure"] is None
+    assert seen[0]["warnings"] == []
+    assert any(query[0] == "released" for query in seen[0]["queries"])
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_that_looks_past_its_noise_is_caught(name):
+    class Leaky(Stub):
+        def release(self, oracle, query, clip_norm, total):
+            return super().release(oracle, query, clip_norm, total) + total / query.denominator
+
+    seen = [observe(clone(STEPS[name]), X, None, stub=Leaky()) for X, _ in (TAME, WILD)]
+    assert "attributes" in differences(*seen)
 
 
 @pytest.mark.parametrize("csr", [False, True])

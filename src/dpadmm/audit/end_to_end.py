@@ -109,6 +109,8 @@ def audit_fit(
     count("runs", runs, minimum=FEWEST_RUNS)
     require_probabilities(model.delta, confidence)
     suspects = model._prepared(*table), model._prepared(*neighbour)
+    if suspects[0].steps.all:
+        raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
     if suspects[0].recipe.plan != suspects[1].recipe.plan:
         raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")
     streams = make_streams(model.random_state)

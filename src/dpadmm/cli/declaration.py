@@ -34,6 +34,7 @@ class FitRequest:
     alpha: float
     l1_ratio: float
     graph: Path | None
+    private_graph: float | None
     groups: Path | None
     solver: str
     steps: int | None
@@ -81,7 +82,7 @@ def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
         "penalty": request.penalty,
         "alpha": request.alpha,
         "l1_ratio": request.l1_ratio,
-        "graph": None if request.graph is None else read_graph(request.graph, schema),
+        "graph": _graph(request, schema),
         "groups": _groups(request, schema),
         "solver": request.solver,
         "smoothing": request.smoothing,
@@ -114,6 +115,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
     certifiable, and its making looks at every other choice.
     """
     from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
+    from dpadmm.estimators.steps import Steps
     from dpadmm.privacy.accountants import make_accountant
     from dpadmm.privacy.budget import Budget, Relation
     from dpadmm.privacy.ledger import Payment
@@ -129,7 +131,9 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         make_accountant(request.accountant)
     if request.sampler is not None:
         make_sampler(request.sampler, 1, 1)
-    problem = _problem(request, model, schema)
+    steps = Steps.of(None, model.graph, request.penalty, schema.n_features)
+    steps.require_usable(sparse_rows=False)
+    problem = _problem(request, steps.public_graph, model.groups, schema)
     known = request.rows is not None
     samples = solver_class(request.solver, problem, request.smoothing, request.clip_norm).samples
     choices = Choices(
@@ -141,12 +145,12 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         accountant=request.accountant if known else "gaussian",
         smoothing=request.smoothing,
     )
-    recipe = make_recipe(problem, budget, request.rows or 1, choices)
+    recipe = make_recipe(problem, budget, request.rows or 1, choices, steps.requests)
     if known:
         payment.check(recipe.plan)
 
 
-def _problem(request: FitRequest, model: Any, schema: Schema) -> Any:
+def _problem(request: FitRequest, graph: Any, groups: Any, schema: Schema) -> Any:
     from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
     from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax, Squared
     from dpadmm.problem.problem import Problem
@@ -157,12 +161,21 @@ def _problem(request: FitRequest, model: Any, schema: Schema) -> Any:
     if request.model == "svm" and n_classes > 2:
         raise InvalidParameter("--model svm with more than two classes", "two classes", "use --model logistic")
     rowmap = RowMap.declare(request.row_norm, not request.no_intercept, None, schema.n_features)
-    choice = PenaltyChoice(
-        request.alpha, request.l1_ratio, model.graph, model.groups, schema.n_features, int(rowmap.intercept)
-    )
+    choice = PenaltyChoice(request.alpha, request.l1_ratio, graph, groups, schema.n_features, int(rowmap.intercept))
     regularizer, constraint = build_penalty(request.penalty, choice)
     losses = {"svm": HuberisedHinge(), "logistic": Softmax(n_classes) if n_classes > 2 else Logistic()}
     return Problem(losses.get(request.model, Squared()), regularizer, constraint, row_norm=request.row_norm)
+
+
+def _graph(request: FitRequest, schema: Schema) -> Any:
+    """Public edges from a file, or a step that learns them within the budget."""
+    if request.private_graph is None:
+        return None if request.graph is None else read_graph(request.graph, schema)
+    if request.graph is not None:
+        raise InvalidParameter("--graph and --private-graph", "one of them", "say whether the graph is public")
+    from dpadmm.preparation import PrivateGraph
+
+    return PrivateGraph(share=request.private_graph)
 
 
 def _groups(request: FitRequest, schema: Schema) -> list[list[int]] | None:

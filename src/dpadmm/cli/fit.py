@@ -26,6 +26,8 @@ Examples
       --epsilon 1 --delta 1e-6 --penalty l1 --alpha 1e-4 --out model
   dpadmm fit bills.parquet --schema bills.toml --model regression \\
       --epsilon 2 --delta 1e-6 --out model
+  dpadmm fit patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 \\
+      --penalty graph --private-graph 0.2 --out model   # the graph is learned with a fifth of the budget
 """
 
 MEANINGS = {
@@ -54,6 +56,7 @@ def fit(
     alpha: options.Alpha = 1e-4,
     l1_ratio: options.L1Ratio = 0.5,
     graph: options.Graph = None,
+    private_graph: options.PrivateGraphShare = None,
     groups: options.Groups = None,
     solver: options.SolverName = "auto",
     steps: options.Steps = None,

@@ -60,6 +60,10 @@ L1Ratio = Annotated[float, _training("--l1-ratio", metavar="X", help="L1 share o
 Graph = Annotated[
     Path | None, _training("--graph", metavar="FILE", help="CSV of public edges: feature, feature and maybe weight.")
 ]
+PrivateGraphShare = Annotated[
+    float | None,
+    _budget("--private-graph", metavar="SHARE", help="Learn the graph of --penalty graph, with this share of ε and δ."),
+]
 Groups = Annotated[
     Path | None, _training("--groups", metavar="FILE", help="CSV of feature, group; without it one group a column.")
 ]

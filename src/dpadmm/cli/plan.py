@@ -10,6 +10,7 @@ from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
 
 if TYPE_CHECKING:
     from dpadmm.estimators.recipe import Recipe
+    from dpadmm.privacy.plan import Request
 
 HELP = """\
 What noise will this promise cost? Needs no data.
@@ -24,6 +25,7 @@ Examples
   dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5
   dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 \\
       --solver dp-sadmm --sampler fixed --batch-size 221 --steps 2210 --json
+  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 --solver dp-vradmm --private-graph 0.2
 """
 
 
@@ -42,6 +44,7 @@ class PlanRequest:
     steps: int | None
     accountant: str | None
     classes: int
+    private_graph: float | None
 
 
 def plan(
@@ -53,6 +56,7 @@ def plan(
     delta: options.Delta,
     relation: options.Relation = "replace-one",
     accountant: options.Accountant = None,
+    private_graph: options.PrivateGraphShare = None,
     solver: options.SolverName = "auto",
     sampler: options.SamplerName = None,
     batch_size: options.BatchSize = None,
@@ -61,7 +65,7 @@ def plan(
 ) -> None:
     """Read the command line."""
     request = PlanRequest(
-        rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, classes
+        rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, classes, private_graph
     )
     summary = summarise(make_plan(request))
     if json:
@@ -90,13 +94,26 @@ def make_plan(request: PlanRequest) -> Recipe:
         clip_norm=None if solver_class(request.solver, problem) is Auto else 1.0,
         accountant=request.accountant,
     )
-    return make_recipe(problem, budget, request.rows, choices)
+    return make_recipe(problem, budget, request.rows, choices, _steps(request))
+
+
+def _steps(request: PlanRequest) -> tuple[tuple[Request, float], ...]:
+    """What `dpadmm fit` with the same options would ask before training."""
+    if request.private_graph is None:
+        return ()
+    from dpadmm.preparation import PrivateGraph
+
+    graph = PrivateGraph(share=request.private_graph)
+    graph.require_usable(request.features, sparse_rows=False)
+    return ((graph.request(request.features), request.private_graph),)
 
 
 def summarise(recipe: Recipe) -> dict[str, Any]:
     """The plan as the flat dictionary that `--json` prints."""
+    from dpadmm.privacy.split import split_of
+
     plan = recipe.plan
-    shown = plan.query("gradient") or plan.queries[0]
+    shown = plan.query("gradient") or next(query for query in plan.queries if query.statistic is None)
     described = plan.to_dict()
     return {
         "epsilon": plan.budget.epsilon,
@@ -115,6 +132,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "rows": plan.n_rows,
         "releases": plan.steps,
         "queries": described["queries"],
+        "budget_split": {part.name: part.share for part in split_of(plan)},
         "digest": plan.digest,
     }
 
@@ -128,6 +146,7 @@ def _print(summary: dict[str, Any]) -> None:
             ("proof", summary["proof_status"]),
             ("solver", f"{summary['solver']}, {summary['steps']:,} steps, {summary['releases']:,} noisy releases"),
             ("noise on the mean gradient", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
+            *[(f"share of {name}", f"{100 * share:.3g}%") for name, share in summary["budget_split"].items()],
         ],
     )
     head = ("query", "times", "rows", "sampler", "clip", "noise / clip", "noise")

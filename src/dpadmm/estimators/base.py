@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.input import numeric_table, one_column
-from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
+from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
+from dpadmm.estimators.input import feature_table, numeric_table, one_column
+from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
@@ -26,9 +29,10 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
-from dpadmm.problem.rowmap import RowMap, finite_rows
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.solvers.base import run
 
@@ -57,6 +61,8 @@ class Prepared:
     rowmap: RowMap
     target: Target
     assumptions: tuple[str, ...]
+    steps: Steps
+    graph: EdgeList | None = None
 
 
 class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
@@ -132,7 +138,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
         try:
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
-                solution = run(recipe.solver, recipe.problem, oracle, (observe,))
+                prepared = self._answered(prepared, oracle)
+                solution = run(prepared.recipe.solver, prepared.recipe.problem, oracle, (observe,))
         except KeyboardInterrupt as interruption:
             interruption.add_note(
                 "The fit was interrupted: no model was made, and the reserved budget counts as spent."
@@ -169,28 +176,50 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         weights = row_weights(public_weight, len(y))
         weighted = not (weights is None and target.weigh is None)
-        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
-        nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
-        problem = self._problem(target.loss, rowmap, X.shape[1], weighted)
-        recipe = make_recipe(problem, budget, nominal, self._choices())
+        steps = Steps.of(self.bounds, self.graph, self.penalty, X.shape[1])
+        steps.require_usable(sparse.issparse(X))
+        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, X.shape[1])
+        nominal, assumed = nominal_rows(self.n_rows, X.shape[0], budget.relation)
+        problem = self._problem(target.loss, rowmap, X.shape[1], weighted, steps.public_graph)
+        recipe = make_recipe(problem, budget, nominal, self._choices(), steps.requests)
         affordable(recipe.plan)
         rows = self._private_rows(X, y, rowmap, target, weights)
         declared = (DECLARED,) if weighted else ()
-        assumptions = (*target.assumptions, *declared, *assumed, *_on_invalid_rows(self.invalid_rows))
-        return Prepared(recipe, rows, rowmap, target, assumptions)
+        assumptions = (*target.assumptions, *declared, *assumed, *on_invalid_rows(self.invalid_rows))
+        return Prepared(recipe, rows, rowmap, target, assumptions, steps)
+
+    def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:
+        """Ask the budgeted steps; their answers stand where public declarations would."""
+        steps, rowmap, recipe = prepared.steps, prepared.rowmap, prepared.recipe
+        if steps.bounds is not None:
+            bounds = steps.bounds.ask_bounds(oracle, steps.n_features)
+            rowmap = RowMap.declare(rowmap.row_norm, rowmap.intercept, bounds, steps.n_features)
+            oracle.change_map(rowmap)
+        graph = None
+        if steps.graph is not None:
+            graph = steps.graph.ask_graph(oracle, rowmap.intercept)
+            phi = signed_incidence(graph, steps.n_features) if graph else []
+            regularizer, constraint = self._penalty(rowmap, steps.n_features, phi)
+            recipe = recipe.for_problem(replace(recipe.problem, regularizer=regularizer, constraint=constraint))
+        return replace(prepared, recipe=recipe, rowmap=rowmap, graph=graph)
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe
         self.row_map_ = prepared.rowmap
+        if prepared.graph is not None:
+            self.graph_ = prepared.graph
         self.weights_ = weights
         self.n_iter_ = recipe.solver.steps
         self.plan_ = recipe.plan
         self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, prepared.assumptions, seeded)
         self._store(weights)
 
-    def _problem(self, loss: Loss, rowmap: RowMap, n_features: int, weighted: bool) -> Problem:
-        choice = PenaltyChoice(self.alpha, self.l1_ratio, self.graph, self.groups, n_features, int(rowmap.intercept))
-        regularizer, constraint = build_penalty(self.penalty, choice)
+    def _penalty(self, rowmap: RowMap, n_features: int, graph: Any) -> Built:
+        choice = PenaltyChoice(self.alpha, self.l1_ratio, graph, self.groups, n_features, int(rowmap.intercept))
+        return build_penalty(self.penalty, choice)
+
+    def _problem(self, loss: Loss, rowmap: RowMap, n_features: int, weighted: bool, graph: Any) -> Problem:
+        regularizer, constraint = self._penalty(rowmap, n_features, graph)
         # Exactly unit rows have a known mean square, but for rows that count less or a nominal number of them.
         exact = rowmap.unit_rows and self.n_rows is None and self.invalid_rows == "error" and not weighted
         return Problem(
@@ -214,37 +243,14 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             self.solver_options,
         )
 
-    def _nominal_rows(self, actual: int, relation: Relation) -> tuple[int, tuple[str, ...]]:
-        """The public row count, and what has to be assumed about it."""
-        if self.n_rows is None:
-            if relation is Relation.REPLACE_ONE:
-                return actual, ("the number of rows is public",)
-            return actual, (
-                "the number of rows was treated as public, so that removing a row means replacing it by an empty one; "
-                "declare n_rows to protect the row count too",
-            )
-        if relation is Relation.REPLACE_ONE and self.n_rows != actual:
-            raise InvalidParameter(
-                "an n_rows that differs from the table under replace-one",
-                "n_rows=None, or the number of rows",
-                "drop n_rows; only relation='add-remove' takes a nominal row count",
-            )
-        if isinstance(self.n_rows, bool) or not isinstance(self.n_rows, (int, np.integer)) or self.n_rows < 1:
-            raise InvalidParameter(f"n_rows={self.n_rows!r}", "a whole number >= 1", "declare a public row count")
-        return int(self.n_rows), ("the nominal row count n_rows was declared from public knowledge",)
-
     def _private_rows(
         self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target, weights: NDArray[np.float64] | None
     ) -> LocalRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
-        if self.invalid_rows not in ("error", "zero"):
-            raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
+        require_policy(self.invalid_rows)
         target, valid = declared.encode(y)
         if self.invalid_rows == "error":
-            if not finite_rows(X).all():
-                raise InvalidData(
-                    "X with NaN or infinity (inf) in it", "finite numbers", "clean the table, or invalid_rows='zero'"
-                )
+            require_finite(X)
             if not valid.all():
                 raise InvalidData(
                     "y with NaN, infinity (inf) or a label outside `classes`",
@@ -259,13 +265,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tolerant = self.invalid_rows == "zero"
         if y is None:
             raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
-        X = check_array(
-            numeric_table(X, tolerant),
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            estimator=self,
-        )
+        X = feature_table(X, tolerant, self)
         y = one_column(y)
         if len(y) != X.shape[0]:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
@@ -291,12 +291,6 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _on_invalid_rows(policy: str) -> tuple[str, ...]:
-    if policy == "zero":
-        return ()
-    return ("every row fits what was declared; had one not, the refusal to train would have told so",)
 
 
 def _work(plan: Plan, n_features: int) -> Iterator[Work]:

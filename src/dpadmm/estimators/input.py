@@ -44,6 +44,19 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     return pd.DataFrame(numbers, columns=X.columns, index=X.index)
 
 
+def feature_table(X: Any, tolerant: bool, estimator: Any) -> Any:
+    """`X` as a numeric array or CSR matrix; whether its entries are finite is not looked at."""
+    from sklearn.utils.validation import check_array
+
+    return check_array(
+        numeric_table(X, tolerant),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        estimator=estimator,
+    )
+
+
 def one_column(y: Any) -> NDArray[Any]:
     """`y` as a one-dimensional array."""
     try:

@@ -34,7 +34,8 @@ PARAMETERS = """
     alpha, l1_ratio : float
         Strength, and the L1 share of the elastic net.
     graph, groups
-        Edges (or a matrix) for "graph"; feature groups for "group". Public.
+        Edges (or a matrix) for "graph"; feature groups for "group". Public; or, as `graph`, a
+        `dpadmm.PrivateGraph(share=...)`, which learns the graph with a share of the budget.
     solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
         The algorithm. "auto" needs no tuning; beyond 3000 features it sees the mean row instead of a second moment, and
         stays linear in their number. With smoothing and with a given `clip_norm` it is "full-admm".
@@ -45,7 +46,8 @@ PARAMETERS = """
     row_norm : float
         Declared bound on the norm of a row; longer rows are scaled down to it, in `fit` and in `predict` alike.
     bounds : (lower, upper) or None
-        Declared range of each feature; values are clipped to it and scaled to [0, 1].
+        Declared range of each feature; values are clipped to it and scaled to [0, 1]. Or a
+        `dpadmm.PrivateQuantileClipper(bounds, share=...)`, which finds a narrower one with a share of the budget.
     clip_norm : float or None
         Clip of one row's gradient; by default half of `row_norm`, or twice `row_norm` for the squared loss. "auto"
         chooses its own.
@@ -86,6 +88,8 @@ ATTRIBUTES = """
         What was promised. `print(model.privacy_)`.
     plan_ : Plan
         Every query that was asked of the data.
+    graph_ : list of (i, j, weight)
+        Edges of a private graph, if one was asked for.
 """
 
 

@@ -91,7 +91,7 @@ def _description(model: Any) -> dict[str, Any]:
         "model": type(model).__name__,
         "parameters": {
             name: value
-            for name, value in model.get_params().items()
+            for name, value in model.get_params(deep=False).items()
             # A seed would give the noise away, the address of a ledger may hold a password, and JSON keeps no labels.
             if name not in ("random_state", "ledger", "class_weight") and _storable(value)
         },
@@ -109,6 +109,8 @@ def _description(model: Any) -> dict[str, Any]:
     }
     if isinstance(model, DPLinearRegression):
         description["target_range"] = list(model.target_range_)
+    if hasattr(model, "graph_"):
+        description["graph"] = model.graph_
     return description
 
 
@@ -129,6 +131,8 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
         model.classes_ = numbers["classes"]
     if "target_range" in words:
         model.target_range_ = tuple(words["target_range"])
+    if "graph" in words:
+        model.graph_ = [(int(i), int(j), float(weight)) for i, j, weight in words["graph"]]
     model.n_iter_ = int(words["n_iter"])
     model.n_features_in_ = int(words["n_features"])
     if words["feature_names"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -12,8 +12,9 @@ from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.clipping import SMALLEST_CLIP
-from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
+from dpadmm.privacy.split import remaining, with_share
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
@@ -48,35 +49,60 @@ class Recipe:
     problem: Problem
     solver: Solver[Any]
     plan: Plan
+    make_solver: Callable[[Problem], Solver[Any]]
+
+    def for_problem(self, problem: Problem) -> Recipe:
+        """The same plan for a problem that released answers completed: all that changes is post-processing."""
+        return replace(self, problem=problem, solver=self.make_solver(problem))
 
 
-def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices) -> Recipe:
+def make_recipe(
+    problem: Problem,
+    budget: Budget,
+    n_rows: int,
+    choices: Choices,
+    steps: Sequence[tuple[Request, float]] = (),
+) -> Recipe:
     """Choose what was left open, then certify.
 
     Parameters
     ----------
     n_rows : int
         Public number of rows.
+    steps : sequence of (request, share)
+        What is asked before training, and the share of the budget it may cost.
     """
     kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
     clip_norm = _clip_norm(choices.clip_norm, problem)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(choices.batch_size, n_rows)
     sampler = _sampler(choices.sampler, kind, budget.relation, n_rows, batch_size)
+    left = remaining([share for _, share in steps])
     setting = Setting(
         n_rows,
-        gaussian_shift(budget.epsilon, budget.delta),
+        math.sqrt(left) * gaussian_shift(budget.epsilon, budget.delta),
         budget.relation.record_distance,
         clip_norm,
         sampler.denominator(n_rows) / n_rows,
     )
-    solver = _solver(kind, problem, setting, batch_size, choices)
+
+    def make_solver(problem: Problem) -> Solver[Any]:
+        return _solver(kind, problem, setting, batch_size, choices)
+
+    solver = make_solver(problem)
     problem = _with_ridge(problem, solver)
     solver.init(problem)  # refuses what the solver cannot take before anything is charged or asked
-    plan = calibrate(budget, solver.requests(problem, clip_norm), sampler, n_rows, choices.accountant)
-    if any(query.statistic is not None for query in plan.queries):
-        plan = replace(plan, proof_status=f"{plan.proof_status}; sensitivities proved here (docs/proofs/auto.md)")
-    return Recipe(problem, solver, plan)
+    asked = [with_share(request, share, budget) for request, share in steps]
+    plan = calibrate(budget, [*asked, *solver.requests(problem, clip_norm)], sampler, n_rows, choices.accountant)
+    return Recipe(problem, solver, _with_proofs(plan), make_solver)
+
+
+def _with_proofs(plan: Plan) -> Plan:
+    """The plan with the pages on which the sensitivities of its statistics are proved."""
+    pages = dict.fromkeys(query.statistic.proof for query in plan.queries if query.statistic is not None)
+    if not pages:
+        return plan
+    return replace(plan, proof_status=f"{plan.proof_status}; sensitivities proved here ({', '.join(pages)})")
 
 
 def solver_class(

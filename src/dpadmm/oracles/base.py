@@ -17,7 +17,8 @@ from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch, Everything
-from dpadmm.privacy.statistics import JointMoments, RowMoments, SecondMoment
+from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments, RowMoments, SecondMoment
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import Streams
 
@@ -59,8 +60,20 @@ class Rows(Protocol):
         """Σ s ⊗ a, √mean · Σ a, √diagonal · Σ a∘a, √length · Σ ‖a‖² with ‖a‖ ≤ 1; empty where the weight is zero."""
         ...
 
+    def feature_moment_sum(self) -> Array:
+        """Σ a aᵀ over the mapped rows divided by their declared norm."""
+        ...
+
+    def below_sums(self, thresholds: Array) -> Array:
+        """Σ (1[x ≤ t] − ½) over the rows as they were given, for each row of thresholds and each feature."""
+        ...
+
     def transformed(self, matrix: Array | SpikedMap) -> Rows:
         """The rows Pᵀ row."""
+        ...
+
+    def remapped(self, rowmap: RowMap) -> Rows:
+        """The rows as they were given, under another map."""
         ...
 
 
@@ -142,6 +155,30 @@ class PrivateOracle:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
+    def feature_moment(self) -> Array:
+        """Noisy mean of row rowᵀ for the mapped rows divided by their declared norm."""
+        with self._admitted("feature moment") as query:
+            if type(query.statistic) is not FeatureMoment:
+                raise QueryRefused("the plan's query is no feature moment")
+            return self.release(query, query.clip_norm, self._rows.feature_moment_sum())
+
+    def shares_below(self, thresholds: Array) -> Array:
+        """Noisy shares of the rows whose features are at most the public `thresholds`, (levels, features)."""
+        with self._admitted("quantile counts") as query:
+            statistic = query.statistic
+            if type(statistic) is not CountsBelow or thresholds.shape != (statistic.levels, statistic.features):
+                raise QueryRefused("the plan's counts are of other features or thresholds")
+            if not np.isfinite(thresholds).all():
+                raise QueryRefused("thresholds must be finite numbers")
+            return self.release(query, query.clip_norm, self._rows.below_sums(thresholds)) + 0.5
+
+    def change_map(self, rowmap: RowMap) -> None:
+        """Rows are mapped anew by a public rule; every row keeps to the declared norm, so nothing is charged."""
+        if self._seen is not self._rows:
+            raise QueryRefused("rows are mapped anew before coordinates change")
+        with np.errstate(all="ignore"):
+            self._rows = self._seen = self._rows.remapped(rowmap)
+
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged.
 
@@ -161,6 +198,11 @@ class PrivateOracle:
         if query is None:
             raise QueryRefused(f"the plan contains no {kind!r} query")
         return query.noise_std
+
+    @property
+    def public_rows(self) -> int:
+        """Public: the number of rows the plan was made for."""
+        return self._plan.n_rows
 
     def release(self, query: Query, clip_norm: float, total: Array) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""

@@ -16,6 +16,7 @@ from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import sum_in_chunks
+from dpadmm.oracles.counts import counts_below
 from dpadmm.oracles.wide import SpikedRows, row_moments, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
@@ -23,7 +24,7 @@ from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.mapped import FilePages
-from dpadmm.problem.rowmap import PackedRows, pack_mapped
+from dpadmm.problem.rowmap import PackedRows, RowMap, pack_mapped
 from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
@@ -103,6 +104,21 @@ class LocalRows:
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
+
+    def feature_moment_sum(self) -> Array:
+        return self._gram(self._row_norm)
+
+    def below_sums(self, thresholds: Array) -> Array:
+        """Exact: halves of whole numbers. Rows that count as zero count for nothing here too."""
+        alive = self._table.factors != 0
+        counts = np.stack([counts_below(self._X, alive, row, self._pages) for row in thresholds])
+        return np.asarray(counts - alive.sum() / 2)
+
+    def remapped(self, rowmap: RowMap) -> LocalRows:
+        if self._matrix is not None or rowmap.row_norm != self._row_norm or rowmap.intercept != self._table.intercept:
+            raise QueryRefused("rows are mapped anew before coordinates change, to the same norm and intercept")
+        packed = rowmap.pack(self._X, self._table.factors != 0)
+        return LocalRows(packed, self._target, self._loss, self._row_norm, self._weights)
 
     def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
         to_unit = SAFETY / self._row_norm / np.maximum(self._norms / self._row_norm, SAFETY)

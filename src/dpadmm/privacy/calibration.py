@@ -40,7 +40,7 @@ def calibrate(
     budget : Budget
         What is promised.
     requests : sequence of Request
-        What the solver will ask; the noise multiplier of request k is `scale · relative_noise_k`.
+        What will be asked; the noise multiplier of request k is `scale · relative_noise_k`, unless it is fixed.
     sampler : Sampler
         Draws the batch of every request that is not `full_data`.
     n_rows : int
@@ -119,13 +119,15 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
     for request in requests:
         whole = isinstance(request.count, int) and not isinstance(request.count, bool) and request.count >= 1
         good = whole and SMALLEST_CLIP <= request.clip_norm < math.inf and _positive(request.relative_noise)
-        if not good:
+        if not (good and _positive(request.noise(1.0))):
             raise InvalidParameter(
                 f"request {request.kind!r} with count {request.count}, clip {request.clip_norm} and relative noise "
                 f"{request.relative_noise}",
                 "a whole count >= 1, a finite clip of at least 1e-100 and positive noise",
                 "correct the request",
             )
+    if all(request.noise_multiplier is not None for request in requests):
+        raise InvalidParameter("nothing but requests of fixed noise", "one to calibrate", "leave the noise of one open")
     if getattr(sampler, "n_rows", n_rows) != n_rows:
         raise SchemeMismatch(
             f"given a sampler made for another number of rows than {n_rows}; expected the same number; "
@@ -139,7 +141,7 @@ def _positive(value: float) -> bool:
 
 def _refuse_mismatch(judge: Accountant, requests: Sequence[Request], sampler: Sampler, relation: Relation) -> None:
     # Noise large enough that only the scheme, never the amount of noise, can be refused.
-    quietest = min(request.relative_noise for request in requests)
+    quietest = min(request.relative_noise for request in requests if request.noise_multiplier is None)
     judge.check(_event(requests, sampler, 10.0 / quietest), relation)
 
 
@@ -155,7 +157,7 @@ def _queries(requests: Sequence[Request], sampler: Sampler, n_rows: int, scale: 
             r.clip_norm,
             _sampler_of(r, sampler),
             _sampler_of(r, sampler).denominator(n_rows),
-            scale * r.relative_noise,
+            r.noise(scale),
             r.scalable,
             r.statistic,
         )
@@ -254,7 +256,7 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
     def surplus(log_scale: float) -> float:
         total = 0.0
         for r in requests:
-            mu = distance / (math.exp(log_scale) * r.relative_noise)
+            mu = distance / r.noise(math.exp(log_scale))
             rate = 1.0 if r.full_data else float(getattr(sampler, "rate", 1.0))
             squared = mu * mu if rate == 1.0 else rate**2 * math.expm1(min(mu * mu, 50.0))
             if sampler.name in ("poisson", "truncated-poisson") and distance == 2.0 and rate < 1.0:
@@ -262,4 +264,9 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
             total += r.count * squared
         return math.log(total) - 2.0 * math.log(target)
 
+    if surplus(35.0) >= 0:
+        raise CannotCertify(
+            f"given requests whose fixed noise costs all of epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
+            "expected something left for the others; fix more noise, or raise epsilon"
+        )
     return float(brentq(surplus, -15.0, 35.0, xtol=1e-3))

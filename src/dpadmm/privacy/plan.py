@@ -34,6 +34,8 @@ class Request:
         noise multiplier, and hence the event, stays the same.
     statistic : Statistic or None
         What is summed, if not clipped gradients.
+    noise_multiplier : float or None
+        Noise fixed in advance, whatever the rest of the plan: calibration shares what it leaves among the others.
     """
 
     kind: str
@@ -43,6 +45,11 @@ class Request:
     relative_noise: float = 1.0
     scalable: bool = False
     statistic: Statistic | None = None
+    noise_multiplier: float | None = None
+
+    def noise(self, scale: float) -> float:
+        """The noise multiplier at a scale of the calibration."""
+        return scale * self.relative_noise if self.noise_multiplier is None else self.noise_multiplier
 
 
 @dataclass(frozen=True)

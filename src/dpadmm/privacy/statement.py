@@ -10,6 +10,7 @@ from dpadmm._version import __version__
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.split import split_of
 
 ARITHMETIC_CAVEAT = (
     "Noise is drawn in double precision; like every floating-point implementation of the Gaussian mechanism this is an "
@@ -44,6 +45,8 @@ class PrivacyStatement:
         True if the noise can be repeated by whoever knows the seed: then nothing is private.
     outlook
         A warning where the budget is too small for the rows to learn anything, else empty (`dpadmm.privacy.outlook`).
+    budget_split
+        What each budgeted step before training costs, and what is left for training; empty without such steps.
     """
 
     epsilon: float
@@ -61,6 +64,7 @@ class PrivacyStatement:
     arithmetic: str = ARITHMETIC_CAVEAT
     library_version: str = __version__
     outlook: str = ""
+    budget_split: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool) -> PrivacyStatement:
@@ -78,6 +82,7 @@ class PrivacyStatement:
             solver=solver,
             plan_digest=plan.digest,
             outlook=outlook(plan.budget, plan.n_rows),
+            budget_split=tuple(str(part) for part in split_of(plan)),
         )
 
     @property
@@ -94,6 +99,7 @@ class PrivacyStatement:
             f"e^{self.epsilon:g}, but for an extra probability of at most {self.delta:g}. The unit of privacy is "
             f"{self.unit}; a person with several rows is protected less, and every further fit on these rows costs "
             f"again. The solver {self.solver} touched the data only through: {'; '.join(self.mechanisms)}. "
+            f"{'Of the budget: ' + '; '.join(self.budget_split) + '. ' if self.budget_split else ''}"
             f"The {self.accountant} accountant certifies "
             f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries; {self.proof_status}. "
             f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} "
@@ -111,6 +117,7 @@ class PrivacyStatement:
         rest = {key: value for key, value in fields.items() if key != "statement"}
         rest["mechanisms"] = tuple(rest["mechanisms"])
         rest["assumptions"] = tuple(rest["assumptions"])
+        rest["budget_split"] = tuple(rest.get("budget_split", ()))
         return cls(**rest)
 
     def __str__(self) -> str:
@@ -128,6 +135,8 @@ _SAMPLER_WORDS = {
 _STATISTIC_WORDS = {
     "joint-moments": " (sums of label times row and of row times row, rows scaled to length one)",
     "second-moment": " (sum of row times row in coordinates made from earlier releases, rows scaled to length one)",
+    "feature-moment": " (sum of row times row, rows divided by their declared norm)",
+    "counts-below": " (for each feature, how many values are at most a threshold made from earlier releases)",
 }
 
 

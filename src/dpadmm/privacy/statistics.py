@@ -1,4 +1,4 @@
-"""Sums that are not clipped gradients, each with how far one record can move it (docs/proofs/auto.md).
+"""Sums that are not clipped gradients, each with how far one record can move it, and where that is proved.
 
 A *reach* is the sensitivity divided by `Relation.record_distance`: a query of reach C released with noise z·C costs as
 much as a clipped sum with clip C and multiplier z. Calibration takes the reach from here, under the relation of the
@@ -22,6 +22,7 @@ class Statistic(Protocol):
     """Fields are public and fix what is summed."""
 
     name: ClassVar[str]
+    proof: ClassVar[str]
 
     def reach(self, relation: Relation) -> float:
         """Sensitivity of the sum divided by the distance of the relation."""
@@ -48,6 +49,7 @@ class JointMoments:
     slope_unit: float = 1.0
     non_negative: bool = False
     name: ClassVar[str] = "joint-moments"
+    proof: ClassVar[str] = "docs/proofs/auto.md"
 
     def __post_init__(self) -> None:
         if not 0 < self.balance <= self._size / 2:
@@ -79,6 +81,7 @@ class SecondMoment:
     """Σ a aᵀ, ‖a‖ ≤ 1: moved by √2 when a row is replaced, by 1 when one is added."""
 
     name: ClassVar[str] = "second-moment"
+    proof: ClassVar[str] = "docs/proofs/auto.md"
 
     def reach(self, relation: Relation) -> float:
         return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
@@ -104,6 +107,7 @@ class RowMoments:
     outputs: int
     slope_unit: float = 1.0
     name: ClassVar[str] = "row-moments"
+    proof: ClassVar[str] = "docs/proofs/auto.md"
 
     def __post_init__(self) -> None:
         weights = (self.mean, self.diagonal, self.length)
@@ -123,6 +127,47 @@ class RowMoments:
         if relation is Relation.ADD_REMOVE:
             return math.sqrt(self._size + self.mean + self.diagonal + self.length)
         return math.sqrt(self._size + self.mean)
+
+
+@STATISTICS.register("feature-moment")
+@dataclass(frozen=True)
+class FeatureMoment:
+    """Σ a aᵀ for the rows as they are mapped, divided by the declared norm: ‖a‖ ≤ 1.
+
+    Formal guarantees
+    -----------------
+    Moved by √2 when a row is replaced, by 1 when one is added.
+    """
+
+    name: ClassVar[str] = "feature-moment"
+    proof: ClassVar[str] = "docs/proofs/preparation.md"
+
+    def reach(self, relation: Relation) -> float:
+        return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
+
+
+@STATISTICS.register("counts-below")
+@dataclass(frozen=True)
+class CountsBelow:
+    """Σ (1[x_j ≤ t_kj] − ½) for each feature j and threshold k: counts, less half of the rows.
+
+    Formal guarantees
+    -----------------
+    Every entry of a contribution is ±½, so that replacing a row moves the sum by at most √(features · levels) and
+    adding one by at most half of that.
+    """
+
+    features: int
+    levels: int
+    name: ClassVar[str] = "counts-below"
+    proof: ClassVar[str] = "docs/proofs/preparation.md"
+
+    def __post_init__(self) -> None:
+        if not (self.features >= 1 and self.levels >= 1):
+            raise InvalidParameter("counts of nothing", "at least one feature and one threshold", "ask for one")
+
+    def reach(self, relation: Relation) -> float:
+        return math.sqrt(self.features * self.levels) / 2
 
 
 def statistic_to_dict(statistic: Statistic | None) -> dict[str, Any] | None:

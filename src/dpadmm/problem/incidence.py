@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -63,6 +64,22 @@ class Edges:
         graph = sparse.coo_array(links, shape=(self.n_nodes, self.n_nodes))
         labels: Array = connected_components(graph, directed=False)[1]
         return labels
+
+
+def signed_incidence(edges: EdgeList, n_nodes: int) -> Any:
+    """One row weight·e_i − weight·e_j an edge; a negative weight is a negative relation, |weight|·(e_i + e_j).
+
+    Examples
+    --------
+    >>> signed_incidence([(0, 1, 0.5), (1, 2, -1.0)], n_nodes=3).toarray().tolist()
+    [[0.5, -0.5, 0.0], [0.0, 1.0, 1.0]]
+    """
+    sizes = [(edge[0], edge[1], abs(edge[2] if len(edge) == 3 else 1.0)) for edge in edges]
+    signs = np.array([math.copysign(1.0, edge[2] if len(edge) == 3 else 1.0) for edge in edges])
+    parsed = Edges.parse(sizes, n_nodes)
+    heads = np.concatenate([parsed.weight, -signs * parsed.weight])
+    rows, columns = np.tile(np.arange(len(parsed)), 2), np.concatenate([parsed.tail, parsed.head])
+    return sparse.csr_array((heads, (rows, columns)), shape=(len(parsed), n_nodes))
 
 
 def _edge(edge: Any, n_nodes: int) -> tuple[int, int, float]:

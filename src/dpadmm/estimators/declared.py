@@ -1,0 +1,52 @@
+"""What a user declares about the rows of a table: their public number, and what to do with invalid ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.privacy.budget import Relation
+from dpadmm.problem.rowmap import finite_rows
+
+
+def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[int, tuple[str, ...]]:
+    """The public row count, and what has to be assumed about it."""
+    if n_rows is None:
+        if relation is Relation.REPLACE_ONE:
+            return actual, ("the number of rows is public",)
+        return actual, (
+            "the number of rows was treated as public, so that removing a row means replacing it by an empty one; "
+            "declare n_rows to protect the row count too",
+        )
+    if relation is Relation.REPLACE_ONE and n_rows != actual:
+        raise InvalidParameter(
+            "an n_rows that differs from the table under replace-one",
+            "n_rows=None, or the number of rows",
+            "drop n_rows; only relation='add-remove' takes a nominal row count",
+        )
+    if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
+        raise InvalidParameter(f"n_rows={n_rows!r}", "a whole number >= 1", "declare a public row count")
+    return int(n_rows), ("the nominal row count n_rows was declared from public knowledge",)
+
+
+def require_policy(invalid_rows: str) -> None:
+    """Refuse an unknown answer to what becomes of invalid rows."""
+    if invalid_rows not in ("error", "zero"):
+        raise InvalidParameter(f"invalid_rows={invalid_rows!r}", "'error' or 'zero'", "choose one of these")
+
+
+def require_finite(X: Any) -> None:
+    """Refuse a table with a NaN or an infinity in it."""
+    if not finite_rows(X).all():
+        raise InvalidData(
+            "X with NaN or infinity (inf) in it", "finite numbers", "clean the table, or invalid_rows='zero'"
+        )
+
+
+def on_invalid_rows(policy: str) -> tuple[str, ...]:
+    """What has to be assumed where invalid rows are refused."""
+    if policy == "zero":
+        return ()
+    return ("every row fits what was declared; had one not, the refusal to train would have told so",)
