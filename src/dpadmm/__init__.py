@@ -19,6 +19,7 @@ _HOMES = {
     "DPLinearSVC": "dpadmm.estimators",
     "DPLinearRegression": "dpadmm.estimators",
     "LaplacianBlur": "dpadmm.estimators",
+    "DPSearchCV": "dpadmm.estimators",
     "load_model": "dpadmm.estimators.persistence",
     "Budget": "dpadmm.privacy.budget",
     "Ledger": "dpadmm.privacy.ledger",

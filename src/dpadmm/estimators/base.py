@@ -25,6 +25,7 @@ from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
@@ -87,6 +88,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     dataset: str | None
     random_state: int | None
     verbose: int
+    plan_: Plan | SearchPlan
 
     def _keep(self, parameters: dict[str, Any]) -> None:
         """`__init__` stores its arguments unchanged, under their own names; `fit` looks at them."""
@@ -169,15 +171,21 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         weights = row_weights(public_weight, len(y))
         weighted = not (weights is None and target.weigh is None)
-        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
-        problem = self._problem(target.loss, rowmap, X.shape[1], weighted)
-        recipe = make_recipe(problem, budget, nominal, self._choices())
+        recipe, rowmap = self._recipe(budget, target.loss, nominal, X.shape[1], weighted)
         affordable(recipe.plan)
         rows = self._private_rows(X, y, rowmap, target, weights)
         declared = (DECLARED,) if weighted else ()
-        assumptions = (*target.assumptions, *declared, *assumed, *_on_invalid_rows(self.invalid_rows))
+        assumptions = (*target.assumptions, *declared, *assumed, *on_invalid_rows(self.invalid_rows))
         return Prepared(recipe, rows, rowmap, target, assumptions)
+
+    def _recipe(
+        self, budget: Budget, loss: Loss, n_rows: int, n_features: int, weighted: bool
+    ) -> tuple[Recipe, RowMap]:
+        """Solver and certified plan, and the map of rows, all from public numbers."""
+        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, n_features)
+        problem = self._problem(loss, rowmap, n_features, weighted)
+        return make_recipe(problem, budget, n_rows, self._choices()), rowmap
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe
@@ -237,6 +245,13 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target, weights: NDArray[np.float64] | None
     ) -> LocalRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
+        target, valid = self._encoded(X, y, declared)
+        if declared.weigh is not None:
+            weights = declared.weigh(target) * (1.0 if weights is None else weights)
+        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
+
+    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Targets as the loss wants them and which are valid; a table with invalid rows is refused, if so declared."""
         if self.invalid_rows not in ("error", "zero"):
             raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
         target, valid = declared.encode(y)
@@ -251,9 +266,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                     "declared labels or finite targets",
                     "declare all classes, clean the labels, or use invalid_rows='zero'",
                 )
-        if declared.weigh is not None:
-            weights = declared.weigh(target) * (1.0 if weights is None else weights)
-        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
+        return target, valid
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         tolerant = self.invalid_rows == "zero"
@@ -293,7 +306,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _on_invalid_rows(policy: str) -> tuple[str, ...]:
+def on_invalid_rows(policy: str) -> tuple[str, ...]:
+    """What has to be assumed where a bad row is refused."""
     if policy == "zero":
         return ()
     return ("every row fits what was declared; had one not, the refusal to train would have told so",)

@@ -15,7 +15,7 @@ from dpadmm._version import __version__
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 from dpadmm.files import replacing
-from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
 
@@ -135,7 +135,7 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
         model.feature_names_in_ = np.asarray(words["feature_names"], dtype=object)
     if model.weights_.shape[0] != model.n_features_in_ + int(model.row_map_.intercept):
         raise ValueError("the two files do not belong together")
-    model.plan_ = Plan.from_dict(words["plan"])
+    model.plan_ = plan_from_dict(words["plan"])
     model.privacy_ = PrivacyStatement.from_dict(words["privacy"])
     return model
 

@@ -7,7 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,15 @@ class Rows(Protocol):
 
     def transformed(self, matrix: Array | SpikedMap) -> Rows:
         """The rows Pᵀ row."""
+        ...
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """Rows that can tell how well a model does on them."""
+
+    def score_sum(self, x: Array, clip_norm: float) -> Array:
+        """Σ of one number a row, each within ±clip; shape (1,)."""
         ...
 
 
@@ -141,6 +150,13 @@ class PrivateOracle:
             if type(query.statistic) is not SecondMoment:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
+
+    def score(self, x: Array) -> float:
+        """Noisy mean of the centred scores of the model `x` on all rows."""
+        with self._admitted("score", x) as query:
+            if not isinstance(self._rows, Scored) or type(query.sampler) is not Everything:
+                raise QueryRefused("only rows with a score, and all of them, are scored")
+            return float(self.release(query, query.clip_norm, self._rows.score_sum(x, query.clip_norm))[0])
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged.

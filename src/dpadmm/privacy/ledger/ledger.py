@@ -20,6 +20,7 @@ from dpadmm.privacy.ledger.charge import Charge, charge
 from dpadmm.privacy.ledger.entries import FORMAT, Entry, Head, damaged, moment, write_entry
 from dpadmm.privacy.ledger.store import Log, Store, store_at
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan, Selection
 
 # A clock may step back this far (a correction by the network) before new charges are refused.
 CLOCK_TOLERANCE = timedelta(minutes=5)
@@ -143,7 +144,7 @@ class Ledger:
 
     # -- spending ------------------------------------------------------------------------------------------------
 
-    def check(self, dataset: str | None, wanted: Budget | Plan, seeded: bool = False) -> None:
+    def check(self, dataset: str | None, wanted: Budget | Plan | SearchPlan, seeded: bool = False) -> None:
         """Refuse, before any row is read, a budget or plan that `reserve` would refuse now. Charges nothing.
 
         A budget alone is refused only if every plan for it would be.
@@ -156,7 +157,7 @@ class Ledger:
         else:
             account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
 
-    def reserve(self, dataset: str | None, plan: Plan, seeded: bool = False) -> str:
+    def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
         """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing."""
         account = self._read().account(dataset)
         while True:
@@ -171,7 +172,7 @@ class Ledger:
                     page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
                     return receipt
 
-    def commit(self, receipt: str, spent: Event, seeded: bool = False, release: str | None = None) -> None:
+    def commit(self, receipt: str, spent: Event | Selection, seeded: bool = False, release: str | None = None) -> None:
         """Note that a reserved plan was carried out exactly.
 
         Parameters
@@ -263,7 +264,7 @@ def _limit_fields(limit: Budget) -> dict[str, Any]:
     return {"epsilon": limit.epsilon, "delta": limit.delta, "relation": str(limit.relation)}
 
 
-def _fit_fields(receipt: str, plan: Plan, cost: Charge, seeded: bool) -> dict[str, Any]:
+def _fit_fields(receipt: str, plan: Plan | SearchPlan, cost: Charge, seeded: bool) -> dict[str, Any]:
     return {
         "receipt": receipt,
         "plan": plan.to_dict(),
