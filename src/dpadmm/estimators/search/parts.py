@@ -32,15 +32,21 @@ class Sizes:
 
     @classmethod
     def of(cls, n_rows: int, share: Any) -> Sizes:
-        share = number("validation", share, strict=True)
-        if not share < 1:
-            raise InvalidParameter(f"validation={share:g}", "a share between 0 and 1", "choose about 0.2")
+        share = check_share(share)
         validation = round(share * n_rows)
         if not 1 <= validation < n_rows:
             raise InvalidParameter(
                 f"validation={share:g} of {n_rows} rows", "at least one row in each part", "choose another share"
             )
         return cls(n_rows - validation, validation)
+
+
+def check_share(share: Any) -> float:
+    """A share of the rows, neither none nor all."""
+    found = number("validation", share, strict=True)
+    if not found < 1:
+        raise InvalidParameter(f"validation={found:g}", "a share between 0 and 1", "choose about 0.2")
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target, on_invalid_rows
 from dpadmm.estimators.search.candidates import Candidate, make_candidates
-from dpadmm.estimators.search.parts import Sizes, divide
+from dpadmm.estimators.search.parts import Sizes, check_share, divide
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.privacy.budget import Budget, Relation
@@ -23,6 +23,7 @@ from dpadmm.privacy.ledger import Payment
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
+from dpadmm.privacy.selection.plan import search_accountant
 from dpadmm.privacy.selection.statement import search_statement
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import SelectionStream, make_selection_stream, make_streams
@@ -148,6 +149,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._repetitions()
         self._score()
         self._candidates()
+        search_accountant(self.accountant)
+        check_share(self.validation)
         payment, _ = self._payment()
         if self._model().ledger is not None:
             payment.check(self._least_plan())

@@ -138,9 +138,7 @@ def calibrate_search(
     The bound of docs/proofs/tuning.md, computed from the very events the plan contains, is at most `budget.epsilon`
     at `budget.delta`. All inputs are public and no row is read.
     """
-    name = "profile" if accountant is None else accountant
-    if name not in PROOFS:
-        raise InvalidParameter(f"accountant={accountant!r} for a search", "'profile' or 'rdp'", "choose one of these")
+    name = search_accountant(accountant)
     budget.require_meaningful(n_rows)
     found: SearchPlan | None = None
 
@@ -163,6 +161,13 @@ def calibrate_search(
             "expected a noise level that certifies it; use fewer trials or a larger epsilon"
         )
     return found
+
+
+def search_accountant(name: str | None) -> str:
+    """The bound called `name`; "profile" if none is named."""
+    if name is not None and name not in PROOFS:
+        raise InvalidParameter(f"accountant={name!r} for a search", "'profile' or 'rdp'", "choose one of these")
+    return name or "profile"
 
 
 def plan_from_dict(fields: dict[str, Any]) -> Plan | SearchPlan:
