@@ -23,7 +23,12 @@ from sklearn.model_selection import ParameterGrid
 
 from dpadmm import DPLogisticRegression, DPSearchCV
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
-from dpadmm.privacy.selection import Repetitions
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.ledger.charge import charge, next_slack, total_epsilon
+from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.selection import Repetitions, calibrate_search
 from dpadmm.privacy.selection.bounds import FINE_ORDERS, GaussianBase, profile_epsilon, renyi_epsilon
 from experiments.common import markdown_table, mean_and_error, print_table, train_test
 
@@ -40,7 +45,7 @@ SEARCHES = (
     ("penalties", "poisson"),
     ("full-admm", "poisson"),
 )
-TRIALS = 10.0
+LAWS, TRIALS = ("geometric", "logarithmic", "poisson"), 10.0
 RESULTS, PAGE = Path("results/tuning.json"), Path("docs/tuning.md")
 
 
@@ -104,7 +109,7 @@ def compared(name: str, epsilon: float, seeds: int, scores: Cache) -> list[str]:
 def prices() -> list[list[str]]:
     """Total ε at δ = 1e-5 of the best of ten runs in the mean, each (base, 1e-5)-private by one Gaussian."""
     rows = []
-    for law in ("logarithmic", "geometric", "poisson"):
+    for law in LAWS:
         repetitions, cells = Repetitions(law, TRIALS), [law]
         for base in (0.5, 1.0):
             shift = gaussian_shift(base, 1e-5)
@@ -116,6 +121,20 @@ def prices() -> list[list[str]]:
     return [*rows, ["ten runs, all released", ten[0], "", ten[1], ""]]
 
 
+def charges() -> list[list[str]]:
+    """What a trial may spend in a search of total ε = 1, δ = 1e-6, and what a ledger counts for it at δ = 1e-5."""
+    rows = []
+    for law in LAWS:
+        plan = calibrate_search(Budget(1.0, 1e-6), Repetitions(law, TRIALS), one_gaussian, 10_000, 2000)
+        cost = charge(plan.event, plan.budget.relation, next_slack(Budget(10.0, 1e-5), 0))
+        rows.append([law, f"{plan.base_budget.epsilon:.3f}", f"{total_epsilon([cost], 1e-5):.2f}"])
+    return rows
+
+
+def one_gaussian(single: Budget) -> tuple[Plan, ...]:
+    return (calibrate(single, [Request("gradient", 1, 1.0)], Everything(), 8000),)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -124,13 +143,15 @@ def main() -> None:
     scores, seeds = Cache(), 1 if options.quick else SEEDS
     epsilons = EPSILONS[1:2] if options.quick else EPSILONS
     price = ("Price of the best of ten trials", ["trials", "ε .5: profile", "rdp", "ε 1: profile", "rdp"], prices())
+    ledger = ("A search of total ε = 1", ["trials", "ε of a trial", "ε in a ledger"], charges())
     print_table(*price)
+    print_table(*ledger)
     lines = [compared(name, epsilon, seeds, scores) for name in SETS for epsilon in epsilons]
     head = ["table", "ε", "auto", *(f"{space}, {law}" for space, law in SEARCHES), "free search", "found"]
     gain = (f"Accuracy on test rows, {seeds} seeds", head, lines)
     print_table(*gain)
     if options.write:
-        text = "\n".join([markdown_table(*price), markdown_table(*gain)])
+        text = "\n".join(markdown_table(*part) for part in (price, ledger, gain))
         marks = re.compile(r"(<!-- generated -->\n).*(<!-- end -->)", re.DOTALL)
         PAGE.write_text(marks.sub(lambda match: f"{match[1]}\n{text}\n{match[2]}", PAGE.read_text()))
 

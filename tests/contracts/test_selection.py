@@ -133,6 +133,29 @@ class TestTruth:
             assert found <= log_slope_ratio(GaussianBase(shift), law) + 1e-9
 
 
+class Catastrophe:
+    """A run that gives its record away with this chance, with the best score of all, and is silent otherwise."""
+
+    def __init__(self, chance: float) -> None:
+        self.chance = chance
+
+    def epsilon(self, delta: float) -> float:
+        return 0.0 if delta >= self.chance else math.inf
+
+    def delta(self, epsilons: np.ndarray) -> np.ndarray:
+        return np.full(epsilons.shape, self.chance)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.text)
+def test_a_rare_catastrophe_happens_as_often_as_there_are_trials(law):
+    """The search gives the record away with chance 1 − f(1 − p) ≈ E[K]·p: no smaller δ may be certified."""
+    chance = 1e-4
+    leaked = 1 - polyval(1 - chance, law.chances())
+    assert leaked == pytest.approx(law.mean * chance, rel=0.05)
+    assert profile_epsilon(Catastrophe(chance), law, 0.999 * leaked) == math.inf
+    assert profile_epsilon(Catastrophe(chance), law, 1.001 * law.mean * chance) < 0.1
+
+
 class TestNumberOfTrials:
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.text)
     def test_chances_sum_to_one_and_have_the_mean(self, law):

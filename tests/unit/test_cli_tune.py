@@ -36,7 +36,7 @@ def test_a_search_tells_its_cost_then_writes_its_winner(folder: Path, capsys: py
     assert shown.out.index("What this search costs") < shown.out.index("Model written to")
     for words in (
         "320 train, 80 score",
-        "logarithmic with mean 3",
+        "geometric with mean 3",
         "stays secret",
         "(1, 1e-05)-differentially private",
     ):
@@ -52,10 +52,10 @@ def test_a_search_tells_its_cost_then_writes_its_winner(folder: Path, capsys: py
 
 
 def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(tune_arguments(folder, "--json", "--trials", "geometric", "--seed", "1")) == 0
+    assert run(tune_arguments(folder, "--json", "--trials", "poisson", "--seed", "1")) == 0
     told = json.loads(capsys.readouterr().out)
     assert set(told["best_params"]) == {"penalty", "alpha"}
-    assert told["cost"]["trials"] == {"law": "geometric", "mean": 3.0, "shape": None}
+    assert told["cost"]["trials"] == {"law": "poisson", "mean": 3.0, "shape": None}
     assert 0.99 <= told["cost"]["epsilon_achieved"] <= told["privacy"]["epsilon"] == 1.0
     assert told["privacy"]["seeded"] is True
 

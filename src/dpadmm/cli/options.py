@@ -89,7 +89,7 @@ Tried = Annotated[
     list[str] | None, _search("--try", metavar="NAME=V1,V2,…", help="Values to try; repeat for further names.")
 ]
 Trials = Annotated[
-    str, _search("--trials", metavar="NAME", help="logarithmic, geometric, negative-binomial or poisson.")
+    str, _search("--trials", metavar="NAME", help="geometric, logarithmic, negative-binomial or poisson.")
 ]
 MeanTrials = Annotated[float, _search("--mean-trials", metavar="X", help="Mean number of trials, above 1.")]
 Shape = Annotated[float | None, _search("--shape", metavar="X", help="Of the negative binomial.")]

@@ -83,7 +83,7 @@ def tune(
     ledger: options.LedgerPlace = None,
     dataset: options.LedgerDataset = None,
     tried: options.Tried = None,
-    trials: options.Trials = "logarithmic",
+    trials: options.Trials = "geometric",
     mean_trials: options.MeanTrials = 10.0,
     shape: options.Shape = None,
     validation: options.Validation = 0.2,
