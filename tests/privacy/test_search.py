@@ -16,10 +16,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from dpadmm import Budget, DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV, Ledger, load_model
+from dpadmm.audit.lower_bound import epsilon_lower_bound
 from dpadmm.errors import BudgetExceeded, Diverged, InvalidData, InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import make_candidates
-from dpadmm.estimators.search.parts import Sizes, divide
+from dpadmm.estimators.search.parts import Part, Sizes, divide
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
@@ -441,6 +442,37 @@ class TestScore:
         silent = replace(plan, queries=(replace(plan.queries[0], noise_multiplier=0.0),))
         with pytest.raises(QueryRefused, match="without noise"):
             PrivateOracle(rows, silent, make_streams()).score(point)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+class TestAudit:
+    """The released score attacked on two tables that differ in one validation row."""
+
+    def lower_bound(self, noise=1.0, runs=500):
+        tuned = search(mean_trials=3.0)
+        plan = tuned.plan(40, 4)
+        query = plan.score.queries[0]
+        louder = replace(query, noise_multiplier=noise * query.noise_multiplier)
+        # The plan says what is claimed; the mutant draws less noise than it says.
+        bench_plan = replace(plan, score=replace(plan.score, queries=(louder,)))
+        fitted, target = model().fit(X, Y), tuned.estimator._declare_target(Y)
+        scores = []
+        for label in (0, 1):
+            labels = np.append(Y[30:39], label)
+            parts = Part(X[:30], Y[:30], None), Part(X[30:40], labels, None)
+            bench = Bench(tuned.estimator, target, bench_plan, *parts, Accuracy(), {})
+            stream = make_selection_stream()
+            scores.append(
+                [max(bench._scored(fitted, None) for _ in range(plan.repetitions.draw(stream))) for _ in range(runs)]
+            )
+        return epsilon_lower_bound(*scores, delta=1e-4).epsilon
+
+    def test_the_score_keeps_its_promise(self):
+        assert self.lower_bound() <= 1.0
+
+    def test_a_score_almost_without_noise_is_caught(self):
+        assert self.lower_bound(noise=0.02) > 1.0
 
 
 class TestLedger:
