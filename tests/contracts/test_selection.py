@@ -283,6 +283,7 @@ class TestCharge:
         assert cost.shift > gaussian_shift(plan.epsilon_achieved, 1e-6)
         assert total_epsilon([cost], 1e-5) < 2.0
 
+    @pytest.mark.slow
     def test_mini_batch_runs(self):
         plan = search(made=bases(TruncatedPoisson(0.05, 500, 8000)))
         assert charge(plan.event, Relation.REPLACE_ONE, 1e-8).shift > gaussian_shift(plan.epsilon_achieved, 1e-6)

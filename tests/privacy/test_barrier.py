@@ -209,7 +209,7 @@ class TestNothingToSee:
         asked = oracle(plan)
         asked.gradient(X0, "snapshot")
         public = {name for name in dir(asked) if not name.startswith("_")}
-        queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
+        queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "score", "change_coordinates"}
         assert public == queries | {"noise_std", "release", "spent", "require_promise_kept"}
 
     def test_exceptions_from_inside_carry_no_sum(self, plan):
