@@ -56,8 +56,8 @@ class Page:
     log: Log
     book: Book
 
-    def append(self, kind: str, fields: dict[str, Any]) -> None:
-        """Write one entry.
+    def append(self, kind: str, fields: dict[str, Any], timed: bool = True) -> None:
+        """Write one entry; without `timed` it takes the time of the last one, and does not tell when it was written.
 
         If the clock has gone backwards new charges are refused; a commit takes the time of the last entry, so that no
         finished fit is lost; a limit, the act of an owner, starts the time anew.
@@ -70,7 +70,8 @@ class Page:
                 "set the clock; if it was ahead before, let an owner set a limit again, which starts the time anew; "
                 "nothing was charged",
             )
-        entry = write_entry(self.book.head, now if kind == "limit" else max(now, last), kind, fields)
+        time = now if kind == "limit" else max(now, last) if timed else last
+        entry = write_entry(self.book.head, time, kind, fields)
         self.log.append(entry)
         self.book = self.book.after([entry])
 
@@ -196,7 +197,9 @@ class Ledger:
                     "given a fit that differs from the one reserved; expected the reserved queries, noise and seeding; "
                     "the reservation stays charged and the model must not be released"
                 )
-            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release})
+            # How long a search took would tell its secret number of trials.
+            timed = not isinstance(fit.plan, SearchPlan)
+            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release}, timed)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
