@@ -194,8 +194,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return {**shared, "classes": classes} if is_classifier(self._model()) else shared
 
     def _plan(self, n_rows: int, n_features: int, overrides: dict[str, Any], weighted: bool) -> SearchPlan:
-        sizes = Sizes.of(n_rows, self.validation)
-        models = [clone(self._model()).set_params(**{**one, **overrides}) for one in self._candidates()]
+        sizes, model = Sizes.of(n_rows, self.validation), self._model()
+        shared = {**overrides, **_rows_of_a_trial(model, sizes)}
+        models = [clone(model).set_params(**{**one, **shared}) for one in self._candidates()]
 
         def bases(single: Budget) -> tuple[Plan, ...]:
             return tuple(_base_plan(model, single, sizes.training, n_features, weighted) for model in models)
@@ -249,7 +250,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             training,
             validation,
             self._score(),
-            {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes, declared)},
+            {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
         )
         try:
             winner = _best(bench, lots)
@@ -390,6 +391,6 @@ def _declared(model: PrivateLinearModel) -> bool:
     return model.n_rows is not None and Relation.parse(model.relation) is Relation.ADD_REMOVE
 
 
-def _rows_of_a_trial(model: PrivateLinearModel, sizes: Sizes, declared: bool) -> dict[str, Any]:
+def _rows_of_a_trial(model: PrivateLinearModel, sizes: Sizes) -> dict[str, Any]:
     """The table was checked as a whole; with a private row count each part holds a row that counts as zero."""
-    return {"n_rows": sizes.training, "invalid_rows": "zero"} if declared else {"n_rows": None}
+    return {"n_rows": sizes.training, "invalid_rows": "zero"} if _declared(model) else {"n_rows": None}

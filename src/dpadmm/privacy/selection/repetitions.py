@@ -94,8 +94,10 @@ class Repetitions:
             chances = np.exp(logs)
             if self.law != "poisson":
                 chances[0] = 0.0
-            # The ratio of neighbouring chances falls towards 1 − γ (to 0 for Poisson): the rest is a geometric sum.
+            # Beyond here neighbouring chances have at most this ratio, so that the rest is below a geometric sum.
             ratio = chances[-1] / chances[-2] if chances[-2] > 0 else 0.0
+            if self.law != "poisson":
+                ratio = max(ratio, 1.0 - self.stopping)
             if k[-1] > 2 * self.mean and chances[-1] < RARE * (1.0 - ratio):
                 return np.asarray(chances)
             size *= 2
