@@ -112,6 +112,42 @@ class NoiseStream(_Stream):
         return taken if len(shape) == 1 else taken.reshape(shape)
 
 
+class SelectionStream(_Stream):
+    """Decides how often a private search tries, what it tries, and which rows judge; the number of trials stays secret.
+
+    Each value is drawn on demand: a search draws few.
+    """
+
+    def poisson(self, mean: float) -> int:
+        return int(self._current().poisson(mean))
+
+    def logarithmic(self, ratio: float) -> int:
+        """P[k] ∝ ratioᵏ/k, k ≥ 1."""
+        return int(self._current().logseries(ratio))
+
+    def negative_binomial(self, shape: float, stopping: float) -> int:
+        """The number of failures before `shape` successes of chance `stopping`, given that it is not zero."""
+        if shape == 1.0:
+            return int(self._current().geometric(stopping))
+        while not (count := int(self._current().negative_binomial(shape, stopping))):
+            pass
+        return count
+
+    def below(self, bound: int) -> int:
+        """A uniform number from 0 to bound − 1."""
+        return int(self._current().integers(0, bound))
+
+    def subset(self, n_rows: int, size: int) -> NDArray[np.bool_]:
+        """A uniformly random set of exactly `size` rows, as a mask."""
+        mask = np.zeros(n_rows, dtype=bool)
+        mask[self._current().choice(n_rows, size=size, replace=False)] = True
+        return mask
+
+    def coins(self, n_rows: int, rate: float) -> NDArray[np.bool_]:
+        """One independent coin a row."""
+        return self._current().random(n_rows) < rate
+
+
 @dataclass(frozen=True, eq=False)
 class Streams:
     """The two secret streams of one fit. `secret` is False when a seed made them repeatable."""
@@ -126,6 +162,15 @@ def public_generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def make_selection_stream(random_state: int | None = None) -> SelectionStream:
+    """The stream of one search; an int makes it repeatable, for tests."""
+    if random_state is None:
+        return SelectionStream(_cryptographic_generator)
+    # The first two children belong to the streams of a fit with the same seed.
+    own = np.random.SeedSequence(_seed(random_state)).spawn(3)[2]
+    return SelectionStream(lambda: np.random.Generator(np.random.PCG64(own)))
+
+
 def make_streams(random_state: int | None = None) -> Streams:
     """Streams for one fit.
 
@@ -137,15 +182,19 @@ def make_streams(random_state: int | None = None) -> Streams:
     """
     if random_state is None:
         return Streams(SamplingStream(_cryptographic_generator), NoiseStream(_cryptographic_generator), True)
+    sampling, noise = np.random.SeedSequence(_seed(random_state)).spawn(2)
+    return Streams(
+        SamplingStream(lambda: np.random.Generator(np.random.PCG64(sampling))),
+        NoiseStream(lambda: np.random.Generator(np.random.PCG64(noise))),
+        False,
+    )
+
+
+def _seed(random_state: object) -> int:
     if isinstance(random_state, bool) or not isinstance(random_state, (int, np.integer)) or random_state < 0:
         raise InvalidParameter(
             f"random_state of type {type(random_state).__name__}",
             "None or a non-negative int",
             "leave it out for private training, or pass an int in tests",
         )
-    sampling, noise = np.random.SeedSequence(int(random_state)).spawn(2)
-    return Streams(
-        SamplingStream(lambda: np.random.Generator(np.random.PCG64(sampling))),
-        NoiseStream(lambda: np.random.Generator(np.random.PCG64(noise))),
-        False,
-    )
+    return int(random_state)

@@ -210,7 +210,7 @@ class TestNothingToSee:
         asked.gradient(X0, "snapshot")
         public = {name for name in dir(asked) if not name.startswith("_")}
         queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
-        queries |= {"feature_moment", "shares_below", "change_map"}
+        queries |= {"score", "feature_moment", "shares_below", "change_map"}
         assert public == queries | {"noise_std", "public_rows", "release", "spent", "require_promise_kept"}
         assert asked.public_rows == plan.n_rows
 

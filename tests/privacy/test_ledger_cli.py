@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpadmm import DPLogisticRegression, Ledger
+from dpadmm import DPLogisticRegression, Ledger, load_model
 from dpadmm.cli.app import run
+from dpadmm.errors import FileProblem
+from dpadmm.estimators.persistence import _checksum
+from dpadmm.privacy.ledger import verify
 
 SCHEMA = """
 [columns.age]
@@ -105,6 +110,32 @@ def test_a_statement_that_does_not_match_its_model_is_refused(trained, tmp_path,
 
 
 @pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (("privacy", "plan_digest"), "0" * 64),
+        (("privacy", "epsilon"), 0.1),
+        (("privacy", "delta"), 1e-9),
+        (("privacy", "epsilon_achieved"), 0.1),
+        (("privacy", "relation"), "add-remove"),
+        (("plan", "epsilon"), 0.2),
+    ],
+    ids=lambda value: ".".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_statement_of_another_plan_is_refused_even_with_a_checksum_made_anew(trained, tmp_path, capsys, field, value):
+    words = tmp_path / "model" / "model.json"
+    described = json.loads(words.read_text())
+    described[field[0]][field[1]] = value
+    described.pop("checksum")
+    words.write_text(json.dumps({**described, "checksum": _checksum(described)}))
+    with pytest.raises(FileProblem, match="speaks of another plan"):
+        load_model(tmp_path / "model")
+    for command in (["ledger", "verify", str(trained), "--model"], ["statement"]):
+        assert run([*command, str(tmp_path / "model"), "--json"]) == 4
+        assert "another plan" in said(capsys)["error"]["message"]
+    assert verify(trained).ok
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (["show", "none.db"], 4, "ledger init"),
@@ -153,6 +184,27 @@ class TestFit:
         assert run([*arguments, "--epsilon", "0.5", "--seed", "1"]) == 3
         assert run([*arguments, "--epsilon", "0.5"]) == 4
         assert Ledger(path).account("census").fits == ()
+
+    def test_a_missing_name_is_refused_and_nothing_is_lost(self, arguments, path, capsys):
+        before = Ledger(path).head
+        assert run([*arguments[:-2], "--epsilon", "0.5"]) == 2
+        assert "name of a data set" in capsys.readouterr().err
+        assert Ledger(path).head == before
+
+    @pytest.mark.parametrize("made", ["newer", "foreign"])
+    def test_a_ledger_of_another_kind_is_refused_before_the_table_is_opened(
+        self, arguments, path, tmp_path, capsys, made
+    ):
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA user_version = 2")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if made == "foreign":
+            path.write_text("a,b\n1,2\n")
+        before = path.read_bytes()
+        (tmp_path / "people.csv").unlink()
+        assert run([*arguments, "--epsilon", "0.5"]) == 4
+        assert ("newer dpadmm" if made == "newer" else "not a ledger") in capsys.readouterr().err
+        assert path.read_bytes() == before
 
     def test_an_unknown_data_set_is_refused(self, arguments, capsys):
         assert run([*arguments[:-1], "cenus", "--epsilon", "0.5"]) == 2

@@ -20,6 +20,10 @@ def _training(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Training", **more)
 
 
+def _search(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Search", **more)
+
+
 def _output(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Output", **more)
 
@@ -81,6 +85,21 @@ RowNorm = Annotated[float, _training("--row-norm", metavar="X", help="Longer row
 Smoothing = Annotated[float | None, _training("--smoothing", metavar="X", help="ν of the ring Laplacian.")]
 NoIntercept = Annotated[bool, _training("--no-intercept", help="Leave the intercept out.")]
 Seed = Annotated[int | None, _training("--seed", metavar="N", help="For tests: repeatable and NOT private.")]
+
+SearchAccountant = Annotated[
+    str | None, _budget("--accountant", metavar="NAME", help="profile, or rdp; the tighter profile if left out.")
+]
+Tried = Annotated[
+    list[str] | None, _search("--try", metavar="NAME=V1,V2,…", help="Values to try; repeat for further names.")
+]
+Trials = Annotated[
+    str, _search("--trials", metavar="NAME", help="geometric, logarithmic, negative-binomial or poisson.")
+]
+MeanTrials = Annotated[float, _search("--mean-trials", metavar="X", help="Mean number of trials, above 1.")]
+Shape = Annotated[float | None, _search("--shape", metavar="X", help="Of the negative binomial.")]
+Validation = Annotated[float, _search("--validation", metavar="X", help="Share of the rows that score.")]
+Scoring = Annotated[str | None, _search("--scoring", metavar="NAME", help="accuracy or loss.")]
+ScoreBound = Annotated[float | None, _search("--score-bound", metavar="X", help="Loss that counts as worst.")]
 
 OutFolder = Annotated[Path, _output("--out", "-o", metavar="DIR", help="Folder to make.")]
 OutFile = Annotated[Path, _output("--out", "-o", metavar="FILE", help="File to write.")]

@@ -2,5 +2,6 @@
 
 from dpadmm.estimators.blur import LaplacianBlur
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm.estimators.search import DPSearchCV
 
-__all__ = ["DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "LaplacianBlur"]
+__all__ = ["DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "DPSearchCV", "LaplacianBlur"]

@@ -28,6 +28,7 @@ from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.losses.base import Loss
@@ -93,6 +94,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     dataset: str | None
     random_state: int | None
     verbose: int
+    plan_: Plan | SearchPlan
 
     def _keep(self, parameters: dict[str, Any]) -> None:
         """`__init__` stores its arguments unchanged, under their own names; `fit` looks at them."""
@@ -176,12 +178,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         weights = row_weights(public_weight, len(y))
         weighted = not (weights is None and target.weigh is None)
-        steps = Steps.of(self.bounds, self.graph, self.penalty, X.shape[1])
-        steps.require_usable(sparse.issparse(X))
-        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, X.shape[1])
         nominal, assumed = nominal_rows(self.n_rows, X.shape[0], budget.relation)
-        problem = self._problem(target.loss, rowmap, X.shape[1], weighted, steps.public_graph)
-        recipe = make_recipe(problem, budget, nominal, self._choices(), steps.requests)
+        recipe, rowmap, steps = self._recipe(budget, target.loss, nominal, X.shape[1], weighted)
+        steps.require_usable(sparse.issparse(X))
         affordable(recipe.plan)
         rows = self._private_rows(X, y, rowmap, target, weights)
         declared = (DECLARED,) if weighted else ()
@@ -202,6 +201,15 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             regularizer, constraint = self._penalty(rowmap, steps.n_features, phi)
             recipe = recipe.for_problem(replace(recipe.problem, regularizer=regularizer, constraint=constraint))
         return replace(prepared, recipe=recipe, rowmap=rowmap, graph=graph)
+
+    def _recipe(
+        self, budget: Budget, loss: Loss, n_rows: int, n_features: int, weighted: bool
+    ) -> tuple[Recipe, RowMap, Steps]:
+        """Solver and certified plan, the map of rows, and the budgeted steps, all from public numbers."""
+        steps = Steps.of(self.bounds, self.graph, self.penalty, n_features)
+        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
+        problem = self._problem(loss, rowmap, n_features, weighted, steps.public_graph)
+        return make_recipe(problem, budget, n_rows, self._choices(), steps.requests), rowmap, steps
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe
@@ -247,6 +255,13 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target, weights: NDArray[np.float64] | None
     ) -> LocalRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
+        target, valid = self._encoded(X, y, declared)
+        if declared.weigh is not None:
+            weights = declared.weigh(target) * (1.0 if weights is None else weights)
+        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
+
+    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Targets as the loss wants them and which are valid; a table with invalid rows is refused, if so declared."""
         require_policy(self.invalid_rows)
         target, valid = declared.encode(y)
         if self.invalid_rows == "error":
@@ -257,9 +272,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                     "declared labels or finite targets",
                     "declare all classes, clean the labels, or use invalid_rows='zero'",
                 )
-        if declared.weigh is not None:
-            weights = declared.weigh(target) * (1.0 if weights is None else weights)
-        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
+        return target, valid
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         tolerant = self.invalid_rows == "zero"

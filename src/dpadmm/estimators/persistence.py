@@ -16,6 +16,7 @@ from dpadmm.errors import FileProblem
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 from dpadmm.files import replacing
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan, plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
 
@@ -58,8 +59,19 @@ def save_model(model: Any, path: str | Path) -> Path:
 
 
 def load_model(path: str | Path) -> Any:
-    """Read a model written by `save_model`."""
+    """Read a model written by `save_model`; one whose statement does not speak of its plan is refused."""
     folder = Path(path)
+    model = _load(folder)
+    if not _speaks_of(model.privacy_, model.plan_):
+        raise FileProblem(
+            f"{folder}, whose privacy statement speaks of another plan",
+            "a statement and a plan written together",
+            "train the model again, and do not edit its files",
+        )
+    return model
+
+
+def _load(folder: Path) -> Any:
     try:
         words = json.loads((folder / "model.json").read_text())
         if words["format"] != FORMAT or words.pop("checksum") != _checksum(words):
@@ -139,9 +151,15 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
         model.feature_names_in_ = np.asarray(words["feature_names"], dtype=object)
     if model.weights_.shape[0] != model.n_features_in_ + int(model.row_map_.intercept):
         raise ValueError("the two files do not belong together")
-    model.plan_ = Plan.from_dict(words["plan"])
+    model.plan_ = plan_from_dict(words["plan"])
     model.privacy_ = PrivacyStatement.from_dict(words["privacy"])
     return model
+
+
+def _speaks_of(statement: PrivacyStatement, plan: Plan | SearchPlan) -> bool:
+    promised = (statement.epsilon, statement.delta, statement.relation, statement.epsilon_achieved)
+    planned = (plan.budget.epsilon, plan.budget.delta, str(plan.budget.relation), plan.epsilon_achieved)
+    return statement.plan_digest == plan.digest and promised == planned
 
 
 def _checksum(description: dict[str, Any]) -> str:

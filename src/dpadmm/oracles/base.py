@@ -7,7 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,15 @@ class Rows(Protocol):
 
     def remapped(self, rowmap: RowMap) -> Rows:
         """The rows as they were given, under another map."""
+        ...
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """Rows that can tell how well a model does on them."""
+
+    def score_sum(self, x: Array, clip_norm: float) -> Array:
+        """Σ of one number a row, each within ±clip; shape (1,)."""
         ...
 
 
@@ -178,6 +187,13 @@ class PrivateOracle:
             raise QueryRefused("rows are mapped anew before coordinates change")
         with np.errstate(all="ignore"):
             self._rows = self._seen = self._rows.remapped(rowmap)
+
+    def score(self, x: Array) -> float:
+        """Noisy mean of the centred scores of the model `x` on all rows."""
+        with self._admitted("score", x) as query:
+            if not isinstance(self._rows, Scored) or type(query.sampler) is not Everything:
+                raise QueryRefused("only rows with a score, and all of them, are scored")
+            return float(self.release(query, query.clip_norm, self._rows.score_sum(x, query.clip_norm))[0])
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged.

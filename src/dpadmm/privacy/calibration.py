@@ -184,7 +184,7 @@ def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], samp
         return math.log(max(epsilon, 1e-12) / budget.epsilon)
 
     start = _first_guess(budget, requests, sampler) + RENYI_HEAD_START.get((judge.name, sampler.name), 0.0)
-    found = _bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
+    found = bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
     if found is None:
         if refusal is not None:
             raise refusal
@@ -218,7 +218,7 @@ def _confirmed(
     )
 
 
-def _bracketed_secant(
+def bracketed_secant(
     excess: Callable[[float], float], start: float, lowest: float, aim: float
 ) -> tuple[float, float] | None:
     """A point x of a decreasing function with lowest ≤ excess(x) ≤ 0, or None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from dpadmm._version import __version__
 from dpadmm.privacy.budget import Relation
@@ -77,7 +77,7 @@ class PrivacyStatement:
             mechanisms=tuple(describe(query, plan.budget.relation.record_distance) for query in plan.queries),
             accountant=plan.accountant,
             proof_status=plan.proof_status,
-            assumptions=_standing_assumptions(plan) + assumptions,
+            assumptions=standing_assumptions(plan) + assumptions,
             seeded=seeded,
             solver=solver,
             plan_digest=plan.digest,
@@ -160,8 +160,22 @@ def describe(query: Query, record_distance: float = 2.0) -> str:
     return f"{query.count} noisy {query.kind} {noun}{what} over {rows}, {bound}, {noise}"
 
 
-def _standing_assumptions(plan: Plan) -> tuple[str, ...]:
+class Planned(Protocol):
+    """Any plan, of a fit or of a search."""
+
+    @property
+    def queries(self) -> tuple[Query, ...]: ...
+
+
+def standing_assumptions(plan: Planned) -> tuple[str, ...]:
+    """What every statement rests on."""
     declared = "parameters, bounds and penalties were chosen without looking at these rows"
+    selection = (
+        "this model was not chosen among others by scores on private rows, as in GridSearchCV: such a selection is "
+        "not covered, neither here nor by a ledger (DPSearchCV is a search that is)"
+    )
     secret = "the noise and its generator stay secret"
     sampled = any(query.sampler.name != "full" for query in plan.queries)
-    return (declared, secret + (", and so do the sampled batches" if sampled else ""))
+    searched = any(query.kind == "score" for query in plan.queries)
+    secret += ", and so do the sampled batches" if sampled else ""
+    return (declared, secret) if searched else (declared, selection, secret)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.report.coefficients import Coefficients
 
@@ -32,7 +33,7 @@ class Report:
     subtitle: str
     results: Sequence[tuple[str, str]]
     statement: PrivacyStatement
-    plan: Plan
+    plan: Plan | SearchPlan
     coefficients: Coefficients
     axis_label: str
     relevant: Collection[int] | None = None

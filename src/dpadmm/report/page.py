@@ -8,6 +8,7 @@ from html import escape
 from string import Template
 
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
@@ -126,7 +127,7 @@ def _results(results: Sequence[tuple[str, str]]) -> str:
     return f'<section><h2>Results</h2><div class="scroll">{_table(("", ""), results, "pairs")}</div></section>'
 
 
-def _plan_table(plan: Plan) -> str:
+def _plan_table(plan: Plan | SearchPlan) -> str:
     head = ("query", "times", "rows used", "clip", "noise / clip", "noise")
     return _table(head, [_query_cells(query) for query in plan.queries], "numbers")
 

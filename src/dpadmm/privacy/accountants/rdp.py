@@ -84,14 +84,15 @@ def _best(event: Event, relation: Relation, convert: Callable[[Any], tuple[float
     """Smallest conversion over the groups of orders."""
     best = math.inf
     for orders in ORDERS:
-        value, order = convert(_composed(event, relation, orders))
+        value, order = convert(composed(event, relation, orders))
         best = min(best, float(value))
         if order != orders[-1]:
             break
     return best
 
 
-def _composed(event: Event, relation: Relation, orders: tuple[float, ...]) -> Any:
+def composed(event: Event, relation: Relation, orders: tuple[float, ...]) -> Any:
+    """dp_accounting's accountant with every part of the event in it."""
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant as Backend
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from dpadmm.errors import BudgetExceeded, CannotCertify, InvalidParameter, PromiseBroken
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.ledger.charge import Charge, judged_epsilon, next_slack, total_epsilon
 from dpadmm.privacy.ledger.entries import Entry, Head, damaged, read_entries
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan, plan_from_dict, verify_any_plan
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Fit:
     release: str | None = None
 
     @property
-    def plan(self) -> Plan:
-        return Plan.from_dict(dict(self.plan_fields))
+    def plan(self) -> Plan | SearchPlan:
+        return plan_from_dict(dict(self.plan_fields))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Account:
                 "use random_state=None, or a data set that its owner marked as a test"
             )
 
-    def require_room(self, plan: Plan, charge: Charge) -> None:
+    def require_room(self, plan: Plan | SearchPlan, charge: Charge) -> None:
         """Refuse a fit after which more than the limit would be spent.
 
         Formal guarantees
@@ -120,12 +120,12 @@ class Account:
             )
 
 
-def _within(plan: Plan, limit: Budget) -> bool:
+def _within(plan: Plan | SearchPlan, limit: Budget) -> bool:
     """Whether a plan, its accountant run again, keeps to a limit by itself."""
     if plan.budget.delta > limit.delta or plan.epsilon_achieved > limit.epsilon:
         return False
     try:
-        return verify_plan(plan) <= limit.epsilon
+        return verify_any_plan(plan) <= limit.epsilon
     except (PromiseBroken, CannotCertify):
         return False
 

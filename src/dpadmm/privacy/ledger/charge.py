@@ -6,6 +6,8 @@
 | s | `slack` | … but for this extra probability; 0 for fits that read all rows |
 | (ε, δ) | limit | what all fits on a data set may cost together |
 
+A private search (`Selection`) is one fit here: its total is one charge, whatever its secret number of trials.
+
 docs/proofs/ledger.md has the proofs.
 """
 
@@ -27,6 +29,8 @@ from dpadmm.privacy.accountants.gaussian import SMALLEST_SHIFT, gaussian_epsilon
 from dpadmm.privacy.accountants.pld import PldAccountant
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
+from dpadmm.privacy.selection.bounds import GaussianBase, gaussian_profile, log_slope_ratio
+from dpadmm.privacy.selection.event import Selection
 
 Floats = NDArray[np.float64]
 
@@ -62,9 +66,9 @@ def next_slack(limit: Budget, earlier: int) -> float:
     return float(SLACK_SHARE * limit.delta * 2.0 ** (-2 * power - 1))
 
 
-def charge(event: Event, relation: Relation, slack: float) -> Charge:
-    """The Gaussian that dominates `event`, exactly for full data and but for `slack` for mini-batches."""
-    if event.full_batch:
+def charge(event: Event | Selection, relation: Relation, slack: float) -> Charge:
+    """The Gaussian that dominates `event`: exactly for full data, but for `slack` for mini-batches and searches."""
+    if isinstance(event, Event) and event.full_batch:
         return Charge(full_data_shift(event, relation))
     return Charge(_dominating_shift(event, relation, slack), slack)
 
@@ -94,17 +98,10 @@ def judged_epsilon(charges: Sequence[Charge], limit: Budget) -> float:
 
 
 @lru_cache(maxsize=256)
-def _dominating_shift(event: Event, relation: Relation, slack: float) -> float:
+def _dominating_shift(event: Event | Selection, relation: Relation, slack: float) -> float:
     """Smallest µ, to `ACCURACY`, with H ≤ (1 − s)·G_µ + s at every α ≥ 1, H the profile of the event."""
-    judge = PldAccountant()
-    top = judge.epsilon(event, slack * (1.0 - 1e-3), relation)
-    if not math.isfinite(top):
-        raise CannotCertify(
-            "given a mini-batch fit that no Gaussian dominates at the slack this limit leaves; expected more of it; "
-            "raise the limit's delta, or use a full-data solver"
-        )
-    grid = np.linspace(0.0, max(top, 1e-6), POINTS)
-    upper = np.array([judge.delta(event, float(epsilon), relation) for epsilon in grid])
+    profile = _search_profile if isinstance(event, Selection) else _sampled_profile
+    grid, upper = profile(event, relation, slack)  # type: ignore[arg-type]
     # Beyond the last point the profile is below the slack, and so it may be taken to be there.
     upper[-1] = min(upper[-1], slack)
     needed = np.maximum(upper - slack, 0.0) / (1.0 - slack) * (1.0 + ROUNDING)
@@ -115,6 +112,31 @@ def _dominating_shift(event: Event, relation: Relation, slack: float) -> float:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if _dominates(middle, grid, needed) else (middle, high)
     return high
+
+
+def _sampled_profile(event: Event, relation: Relation, slack: float) -> tuple[Floats, Floats]:
+    """Points ε from 0 to where the profile of a mini-batch fit is below the slack, and upper bounds on it there."""
+    judge = PldAccountant()
+    top = judge.epsilon(event, slack * (1.0 - 1e-3), relation)
+    if not math.isfinite(top):
+        raise CannotCertify(
+            "given a mini-batch fit that no Gaussian dominates at the slack this limit leaves; expected more of it; "
+            "raise the limit's delta, or use a full-data solver"
+        )
+    grid = np.linspace(0.0, max(top, 1e-6), POINTS)
+    return grid, np.array([judge.delta(event, float(epsilon), relation) for epsilon in grid])
+
+
+def _search_profile(event: Selection, relation: Relation, slack: float) -> tuple[Floats, Floats]:
+    """The same for a search: each of its runs is first replaced by the Gaussian that stands for it."""
+    law = event.repetitions
+    # Half of the slack is left for the number of trials, and their mean number share the rest.
+    runs = [charge(run, relation, slack / (2.0 * law.mean)) for run in event.alternatives]
+    shift, rest = max(run.shift for run in runs), max(run.slack for run in runs)
+    base = GaussianBase(shift, rest)
+    top = log_slope_ratio(base, law) + base.epsilon(slack * (1.0 - 1e-3) / law.mean)
+    grid = np.linspace(0.0, top, POINTS)
+    return grid, gaussian_profile(shift, rest, law, grid)
 
 
 def _dominates(shift: float, grid: Floats, needed: Floats) -> bool:

@@ -20,6 +20,7 @@ from dpadmm.privacy.ledger.charge import Charge, charge
 from dpadmm.privacy.ledger.entries import FORMAT, Entry, Head, damaged, moment, write_entry
 from dpadmm.privacy.ledger.store import Log, Store, store_at
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan, Selection
 
 # A clock may step back this far (a correction by the network) before new charges are refused.
 CLOCK_TOLERANCE = timedelta(minutes=5)
@@ -55,8 +56,8 @@ class Page:
     log: Log
     book: Book
 
-    def append(self, kind: str, fields: dict[str, Any]) -> None:
-        """Write one entry.
+    def append(self, kind: str, fields: dict[str, Any], timed: bool = True) -> None:
+        """Write one entry; without `timed` it takes the time of the last one, and does not tell when it was written.
 
         If the clock has gone backwards new charges are refused; a commit takes the time of the last entry, so that no
         finished fit is lost; a limit, the act of an owner, starts the time anew.
@@ -69,7 +70,8 @@ class Page:
                 "set the clock; if it was ahead before, let an owner set a limit again, which starts the time anew; "
                 "nothing was charged",
             )
-        entry = write_entry(self.book.head, now if kind == "limit" else max(now, last), kind, fields)
+        time = now if kind == "limit" else max(now, last) if timed else last
+        entry = write_entry(self.book.head, time, kind, fields)
         self.log.append(entry)
         self.book = self.book.after([entry])
 
@@ -143,7 +145,7 @@ class Ledger:
 
     # -- spending ------------------------------------------------------------------------------------------------
 
-    def check(self, dataset: str | None, wanted: Budget | Plan, seeded: bool = False) -> None:
+    def check(self, dataset: str | None, wanted: Budget | Plan | SearchPlan, seeded: bool = False) -> None:
         """Refuse, before any row is read, a budget or plan that `reserve` would refuse now. Charges nothing.
 
         A budget alone is refused only if every plan for it would be.
@@ -156,7 +158,7 @@ class Ledger:
         else:
             account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
 
-    def reserve(self, dataset: str | None, plan: Plan, seeded: bool = False) -> str:
+    def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
         """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing."""
         account = self._read().account(dataset)
         while True:
@@ -171,7 +173,7 @@ class Ledger:
                     page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
                     return receipt
 
-    def commit(self, receipt: str, spent: Event, seeded: bool = False, release: str | None = None) -> None:
+    def commit(self, receipt: str, spent: Event | Selection, seeded: bool = False, release: str | None = None) -> None:
         """Note that a reserved plan was carried out exactly.
 
         Parameters
@@ -195,7 +197,9 @@ class Ledger:
                     "given a fit that differs from the one reserved; expected the reserved queries, noise and seeding; "
                     "the reservation stays charged and the model must not be released"
                 )
-            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release})
+            # How long a search took would tell its secret number of trials.
+            timed = not isinstance(fit.plan, SearchPlan)
+            page.append("commit", {"dataset": account.dataset, "receipt": receipt, "release": release}, timed)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -263,7 +267,7 @@ def _limit_fields(limit: Budget) -> dict[str, Any]:
     return {"epsilon": limit.epsilon, "delta": limit.delta, "relation": str(limit.relation)}
 
 
-def _fit_fields(receipt: str, plan: Plan, cost: Charge, seeded: bool) -> dict[str, Any]:
+def _fit_fields(receipt: str, plan: Plan | SearchPlan, cost: Charge, seeded: bool) -> dict[str, Any]:
     return {
         "receipt": receipt,
         "plan": plan.to_dict(),

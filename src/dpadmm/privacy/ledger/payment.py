@@ -12,6 +12,7 @@ from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger.ledger import Ledger
 from dpadmm.privacy.ledger.verification import release_digest
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan, Selection
 
 
 class Payment:
@@ -40,17 +41,17 @@ class Payment:
         self._dataset, self._seeded = dataset, seeded
         self._receipt = ""
 
-    def check(self, wanted: Budget | Plan) -> None:
+    def check(self, wanted: Budget | Plan | SearchPlan) -> None:
         """Refuse what would be refused later, before a row is read."""
         if self._ledger is not None:
             self._ledger.check(self._dataset, wanted, self._seeded)
 
-    def reserve(self, plan: Plan) -> None:
+    def reserve(self, plan: Plan | SearchPlan) -> None:
         """Charge the whole plan."""
         if self._ledger is not None:
             self._receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
 
-    def commit(self, spent: Event, weights: ArrayLike) -> None:
+    def commit(self, spent: Event | Selection, weights: ArrayLike) -> None:
         """Note that the plan was carried out, and what was released."""
         if self._ledger is not None:
             self._ledger.commit(self._receipt, spent, self._seeded, release_digest(weights))

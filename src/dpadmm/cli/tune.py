@@ -1,0 +1,269 @@
+"""`dpadmm tune`: a private search over settings of `dpadmm fit`, its whole cost printed before it runs."""
+
+from __future__ import annotations
+
+import json as json_text
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpadmm.cli import options
+from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema
+from dpadmm.cli.fit import MEANINGS
+from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, read_encoded, write_model_folder
+from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.screen import print_json, print_line, print_pairs
+from dpadmm.errors import InvalidParameter
+from dpadmm.report import Report
+from dpadmm.tables import Schema
+
+if TYPE_CHECKING:
+    from dpadmm.estimators import DPSearchCV
+    from dpadmm.privacy.selection import SearchPlan
+
+HELP = """\
+Choose settings on private rows, privately.
+
+A secret random number of trials each fit one setting, drawn from those given by --try, on part of the rows, and \
+score it, with noise, on the rest. Only the winner is written. --epsilon and --delta are the total of it all; what \
+that leaves a single trial is printed before the search runs. `dpadmm fit` without a search is often the better use \
+of a budget.
+
+\b
+Examples
+  dpadmm tune patients.csv --schema patients.toml --target outcome \\
+      --epsilon 1 --delta 1e-6 --try penalty=none,l1 --try alpha=1e-4,1e-3 --out model
+  dpadmm tune patients.csv --schema patients.toml --target outcome --rows 50000 \\
+      --epsilon 1 --delta 1e-6 --try alpha=1e-4,1e-3 --dry-run --json
+"""
+
+SEARCHABLE = (
+    "alpha",
+    "batch_size",
+    "clip_norm",
+    "fit_intercept",
+    "l1_ratio",
+    "penalty",
+    "row_norm",
+    "sampler",
+    "smoothing",
+    "solver",
+    "steps",
+)
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """The options of one `dpadmm tune`."""
+
+    fit: FitRequest
+    space: dict[str, list[Any]]
+    trials: str
+    mean_trials: float
+    shape: float | None
+    validation: float
+    scoring: str | None
+    score_bound: float | None
+    accountant: str | None
+    dry_run: bool
+
+
+def tune(
+    *,
+    table: options.TableFile,
+    schema: options.SchemaFile,
+    target: options.Target = None,
+    rows: options.NominalRows = None,
+    invalid_rows: options.InvalidRows = "error",
+    epsilon: options.Epsilon,
+    delta: options.Delta,
+    relation: options.Relation = "replace-one",
+    accountant: options.SearchAccountant = None,
+    ledger: options.LedgerPlace = None,
+    dataset: options.LedgerDataset = None,
+    tried: options.Tried = None,
+    trials: options.Trials = "geometric",
+    mean_trials: options.MeanTrials = 10.0,
+    shape: options.Shape = None,
+    validation: options.Validation = 0.2,
+    scoring: options.Scoring = None,
+    score_bound: options.ScoreBound = None,
+    model: options.Model = "logistic",
+    penalty: options.Penalty = "none",
+    alpha: options.Alpha = 1e-4,
+    l1_ratio: options.L1Ratio = 0.5,
+    graph: options.Graph = None,
+    groups: options.Groups = None,
+    solver: options.SolverName = "auto",
+    steps: options.Steps = None,
+    batch_size: options.BatchSize = None,
+    sampler: options.SamplerName = None,
+    clip_norm: options.ClipNorm = None,
+    row_norm: options.RowNorm = 1.0,
+    smoothing: options.Smoothing = None,
+    no_intercept: options.NoIntercept = False,
+    seed: options.Seed = None,
+    out: options.OutFolder,
+    force: options.Force = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop; needs --rows.")] = False,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Read the command line."""
+    given = {**locals(), "accountant": None}
+    request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__})
+    space = read_space(tried or [])
+    carry_out(
+        TuneRequest(request, space, trials, mean_trials, shape, validation, scoring, score_bound, accountant, dry_run)
+    )
+
+
+def read_space(tried: list[str]) -> dict[str, list[Any]]:
+    """{name: values} from NAME=V1,V2,…
+
+    Examples
+    --------
+    >>> read_space(["alpha=1e-4,1e-3", "penalty=l1,none", "fit_intercept=true"])
+    {'alpha': [0.0001, 0.001], 'penalty': ['l1', 'none'], 'fit_intercept': [True]}
+    """
+    space: dict[str, list[Any]] = {}
+    for text in tried:
+        name, equals, values = text.partition("=")
+        if name not in SEARCHABLE or not equals or not values or name in space:
+            raise InvalidParameter(
+                f"--try {text}", f"NAME=V1,V2,… once a name, of {', '.join(SEARCHABLE)}", "correct the option"
+            )
+        space[name] = [_value(word.strip()) for word in values.split(",")]
+    if not space:
+        raise InvalidParameter("no --try", "at least one --try NAME=V1,V2,…", "say what may be tried, or use fit")
+    return space
+
+
+def _value(word: str) -> Any:
+    try:
+        return json_text.loads(word)
+    except ValueError:
+        return word
+
+
+def carry_out(request: TuneRequest) -> None:
+    """Declare, print the cost, search, write, tell."""
+    fit = request.fit
+    schema = declared_schema(fit)
+    search = _declared_search(request, schema)
+    search.check()
+    classes = len((schema.target.classes if schema.target else None) or ()) or 2
+    if fit.rows is not None:
+        _tell_cost(request, search.plan(fit.rows, schema.n_features, classes))
+    if request.dry_run:
+        if fit.rows is None:
+            raise InvalidParameter("--dry-run without --rows", "--rows N, the public number of rows", "add --rows")
+        return
+    with new_folder(fit.out, MODEL_FILES, fit.force) as folder:
+        encoded = read_encoded(fit.table, schema, with_target=True, blank_invalid=fit.invalid_rows == "zero")
+        if fit.rows is None:
+            _tell_cost(request, search.plan(encoded.X.shape[0], schema.n_features, classes))
+        search.fit(features_of(encoded), encoded.y)
+        write_model_folder(folder, search.best_estimator_, _report(request, search, schema), schema)
+    _tell(request, search, schema)
+
+
+def _declared_search(request: TuneRequest, schema: Schema) -> DPSearchCV:
+    from dpadmm.estimators import DPSearchCV
+
+    return DPSearchCV(
+        declared_model(request.fit, schema, verbose=False),
+        request.space,
+        trials=request.trials,
+        mean_trials=request.mean_trials,
+        shape=request.shape,
+        validation=request.validation,
+        scoring=request.scoring,
+        score_bound=request.score_bound,
+        accountant=request.accountant,
+    )
+
+
+def summarise(plan: SearchPlan) -> dict[str, Any]:
+    """What a search costs, as `--json` prints it."""
+    return {
+        "epsilon": plan.budget.epsilon,
+        "delta": plan.budget.delta,
+        "relation": str(plan.budget.relation),
+        "epsilon_achieved": plan.epsilon_achieved,
+        "accountant": plan.accountant,
+        "proof_status": plan.proof_status,
+        "trials": plan.repetitions.to_dict(),
+        "base_epsilon": plan.base_budget.epsilon,
+        "base_delta": plan.base_budget.delta,
+        "training_rows": plan.bases[0].n_rows,
+        "validation_rows": plan.score.n_rows,
+        "score_noise_std": plan.score.queries[0].noise_std,
+        "digest": plan.digest,
+    }
+
+
+def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
+    if request.fit.json:
+        if request.dry_run:
+            print_json(summarise(plan))
+        return
+    if request.fit.quiet and not request.dry_run:
+        return
+    print_pairs(
+        "What this search costs",
+        [
+            ("total", f"ε = {plan.budget.epsilon:g}, δ = {plan.budget.delta:g}, {plan.budget.relation}"),
+            ("certified", f"ε = {plan.epsilon_achieved:.6g} by the {plan.accountant} accountant"),
+            ("trials", f"{plan.repetitions.text}; how many there are stays secret"),
+            ("each trial", f"ε = {plan.base_budget.epsilon:.4g}, δ = {plan.base_budget.delta:.4g}"),
+            ("rows", f"{plan.bases[0].n_rows:,} train, {plan.score.n_rows:,} score"),
+            ("noise on a score", f"{plan.score.queries[0].noise_std:.3g} (standard deviation)"),
+        ],
+    )
+
+
+def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
+    assert schema.target is not None
+    best = search.best_estimator_
+    return Report(
+        title=f"Private model of {schema.target.column}",
+        subtitle=f"{type(best).__name__}, winner of a private search, solver {best.privacy_.solver}",
+        results=(),
+        statement=search.privacy_,
+        plan=search.plan_,
+        coefficients=coefficients_of(best, schema.feature_names),
+        axis_label=MEANINGS[request.fit.model],
+    )
+
+
+def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema) -> None:
+    fit = request.fit
+    if fit.json:
+        print_json(
+            {
+                "out": str(fit.out),
+                "model": type(search.best_estimator_).__name__,
+                "features": schema.n_features,
+                "best_params": search.best_params_,
+                "best_score": search.best_score_,
+                "cost": summarise(search.plan_),
+                "privacy": search.privacy_.to_dict(),
+                "files": list(MODEL_FILES),
+            }
+        )
+        return
+    if fit.quiet:
+        return
+    chosen = search.best_params_
+    score = "none" if search.best_score_ is None else f"{search.best_score_:.4f}, the best of several noisy ones"
+    print_pairs(
+        f"Model written to {fit.out}",
+        [
+            ("chosen", ", ".join(f"{k}={v}" for k, v in chosen.items()) if chosen else "nothing: no trial was made"),
+            ("score", score),
+            ("report", str(fit.out / "report.html")),
+        ],
+    )
+    print_line(search.privacy_.text)

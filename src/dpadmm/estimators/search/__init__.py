@@ -1,0 +1,13 @@
+"""Private hyper-parameter search: the best of a secret random number of private trials.
+
+| file | idea |
+|---|---|
+| `candidates.py` | what may be tried: a finite public list |
+| `parts.py` | which rows train and which judge, decided without looking at them |
+| `trial.py` | one run: a private fit and a private score on other rows |
+| `search.py` | `DPSearchCV` |
+"""
+
+from dpadmm.estimators.search.search import DPSearchCV
+
+__all__ = ["DPSearchCV"]

@@ -1,0 +1,397 @@
+"""`DPSearchCV`: hyper-parameters chosen on private rows, at a total cost that is stated before it is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.search.candidates import Candidate, make_candidates
+from dpadmm.estimators.search.parts import Sizes, check_share, divide
+from dpadmm.estimators.search.trial import Bench, Trial
+from dpadmm.estimators.weights import DECLARED, row_weights
+from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.ledger import Payment
+from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
+from dpadmm.privacy.selection.plan import search_accountant
+from dpadmm.privacy.selection.statement import search_statement
+from dpadmm.problem.scores import Score, make_score
+from dpadmm.randomness import SelectionStream, make_selection_stream, make_streams
+
+LEAST = 0.95
+"""Share of the budget's ε that every search spends: what a ledger is asked for before the table is looked at."""
+
+
+def _winner_has(name: str) -> Any:
+    return available_if(lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name))
+
+
+class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Differentially private hyper-parameter search: the budget of the estimator pays for all of it.
+
+    A secret random number of trials is run. Each draws a candidate at random, fits it privately on the training part
+    of the rows and scores it privately on the rest. Only the trial with the best noisy score is released: its model,
+    its parameters, its score. The others, and their number, are forgotten. There is no refit: it would be another fit.
+
+    Parameters
+    ----------
+    estimator : DPLogisticRegression, DPLinearSVC or DPLinearRegression
+        Its epsilon, delta and relation are the TOTAL promise of the search; its ledger and dataset are charged once,
+        with that total; its random_state makes the whole search repeatable and NOT private.
+    param_space : dict, or list of dicts
+        Lists of values, or distributions; public. `solver_options` and the like may be searched too.
+    trials : {"geometric", "logarithmic", "negative-binomial", "poisson"}
+        Law of the number of trials. "logarithmic" leaves each trial most of the budget and often tries a single
+        candidate. "poisson" may try nothing, with probability exp(−mean): then the model of all zeros is released, and
+        `best_params_` is None.
+    mean_trials : float
+        Mean number of trials; it may become several times as many.
+    shape : float or None
+        Of the negative binomial.
+    n_candidates : int
+        How many settings to draw in advance from distributions; a grid is taken whole.
+    validation : float
+        Share of the rows that score.
+    scoring : {"accuracy", "loss"} or None
+        Share of rows predicted rightly, or one minus the clipped loss; None is "accuracy" for classifiers.
+    score_bound : float or None
+        Loss that counts as worst, for scoring="loss".
+    accountant : {"profile", "rdp"} or None
+        Bound on the total; "profile", the default, is tighter.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The winner. Its statement and plan are those of the whole search.
+    best_params_ : dict or None
+        The winner's candidate.
+    best_score_ : float or None
+        The winner's noisy score: the largest of several noisy numbers, and so too large on average.
+    plan_, privacy_
+        Of the search: `print(search.privacy_)`.
+
+    Notes
+    -----
+    *Formal guarantees.* docs/proofs/tuning.md: a row is in one part, so one trial costs the dearer of fit and score;
+    the best of a random number of trials costs what `plan_` states. The number of trials must stay secret, so that no
+    progress is shown and no time is promised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpadmm import DPLogisticRegression, DPSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (4000, 3)); y = (X[:, 0] > 0).astype(int)
+    >>> model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], penalty="l1", random_state=0)
+    >>> search = DPSearchCV(model, {"alpha": [1e-4, 1e-3]}, mean_trials=5)
+    >>> plan = search.plan(n_rows=4000, n_features=3)
+    >>> plan.epsilon_achieved <= 1.0, f"{plan.base_budget.epsilon:.2f}"
+    (True, '0.64')
+    >>> search.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_space: Any,
+        *,
+        trials: str = "geometric",
+        mean_trials: float = 10.0,
+        shape: float | None = None,
+        n_candidates: int = 50,
+        validation: float = 0.2,
+        scoring: str | None = None,
+        score_bound: float | None = None,
+        accountant: str | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_space = param_space
+        self.trials = trials
+        self.mean_trials = mean_trials
+        self.shape = shape
+        self.n_candidates = n_candidates
+        self.validation = validation
+        self.scoring = scoring
+        self.score_bound = score_bound
+        self.accountant = accountant
+
+    # -- before anything is read ---------------------------------------------------------------------------------
+
+    def plan(self, n_rows: int, n_features: int, n_classes: int = 2) -> SearchPlan:
+        """What the search will cost and promise, from public numbers alone.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+            Of the table.
+        n_classes : int
+            Where the estimator declares no `classes`.
+        """
+        model = self._model()
+        classes = getattr(model, "classes", None)
+        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
+        nominal = n_rows if model.n_rows is None else int(model.n_rows)
+        return self._plan(nominal, n_features, self._overrides(labels), weighted=False)
+
+    def check(self) -> None:
+        """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
+        self._budget()
+        self._repetitions()
+        self._score()
+        self._candidates()
+        search_accountant(self.accountant)
+        check_share(self.validation)
+        payment, _ = self._payment()
+        if self._model().ledger is not None:
+            payment.check(self._least_plan())
+
+    def _payment(self) -> tuple[Payment, bool]:
+        """Who pays, and whether the noise can be repeated."""
+        model = self._model()
+        seeded = not make_streams(model.random_state).secret
+        return Payment(model.ledger, model.dataset, seeded), seeded
+
+    def _model(self) -> PrivateLinearModel:
+        if not isinstance(self.estimator, PrivateLinearModel):
+            raise InvalidParameter(
+                f"an estimator of type {type(self.estimator).__name__}",
+                "DPLogisticRegression, DPLinearSVC or DPLinearRegression",
+                "search over one of these: only a private fit can be tried privately",
+            )
+        return self.estimator
+
+    def _budget(self) -> Budget:
+        model = self._model()
+        return Budget(model.epsilon, model.delta, Relation.parse(model.relation))
+
+    def _repetitions(self) -> Repetitions:
+        return Repetitions(self.trials, self.mean_trials, self.shape)
+
+    def _candidates(self) -> tuple[Candidate, ...]:
+        return make_candidates(self.param_space, self.n_candidates, self._model().get_params(deep=False))
+
+    def _score(self) -> Score:
+        classifier = is_classifier(self._model())
+        name = self.scoring if self.scoring is not None else ("accuracy" if classifier else "loss")
+        if name == "accuracy" and not classifier:
+            raise InvalidParameter("scoring='accuracy' of a regression", "scoring='loss'", "choose the loss")
+        return make_score(name, self.score_bound)
+
+    def _overrides(self, classes: NDArray[Any] | None) -> dict[str, Any]:
+        """What every trial has in common; its budget and row count come with the plan."""
+        shared: dict[str, Any] = {"ledger": None, "dataset": None, "verbose": 0, "random_state": None}
+        return {**shared, "classes": classes} if is_classifier(self._model()) else shared
+
+    def _plan(self, n_rows: int, n_features: int, overrides: dict[str, Any], weighted: bool) -> SearchPlan:
+        sizes, model = Sizes.of(n_rows, self.validation), self._model()
+        shared = {**overrides, **_rows_of_a_trial(model, sizes)}
+        models = [clone(model).set_params(**{**one, **shared}) for one in self._candidates()]
+
+        def bases(single: Budget) -> tuple[Plan, ...]:
+            return tuple(_base_plan(model, single, sizes.training, n_features, weighted) for model in models)
+
+        return calibrate_search(self._budget(), self._repetitions(), bases, n_rows, sizes.validation, self.accountant)
+
+    def _least_plan(self) -> SearchPlan:
+        """A search of one Gaussian, at a little less than the budget: what is refused here is refused later too."""
+        budget = self._budget()
+        least = Budget(LEAST * budget.epsilon, budget.delta, budget.relation)
+
+        def bases(single: Budget) -> tuple[Plan, ...]:
+            return (calibrate(single, [Request("gradient", 1, 1.0)], Everything(), 1),)
+
+        return calibrate_search(least, self._repetitions(), bases, 1, 1, self.accountant)
+
+    # -- the search ----------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
+        """Search on private rows. Every call spends the whole budget again.
+
+        Parameters
+        ----------
+        X, y, public_weight
+            As for the estimator.
+        """
+        # A floating-point warning about a private row would be a message about it.
+        with np.errstate(all="ignore"):
+            return self._fit(X, y, public_weight)
+
+    def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
+        self.check()
+        model, (payment, seeded) = self._model(), self._payment()
+        stream = make_selection_stream(model.random_state)
+        X, y = model._validated(table, y)
+        target = model._declare_target(y)
+        nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
+        weights = _weights(public_weight, len(y), model)
+        overrides = self._overrides(target.classes)
+        plan = self._plan(nominal, X.shape[1], overrides, weights is not None)
+        payment.check(plan)
+        model._encoded(X, y, target)
+        payment.reserve(plan)
+        lots = _lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
+        sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
+        training, validation = divide(X, y, weights, sizes, declared, stream)
+        bench = Bench(
+            model,
+            target,
+            plan,
+            training,
+            validation,
+            self._score(),
+            {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
+        )
+        try:
+            winner = _best(bench, lots)
+        except KeyboardInterrupt as interruption:
+            interruption.add_note("The search was interrupted: nothing was released, and its budget counts as spent.")
+            raise
+        best = winner.model or _default(bench, X.shape[1])
+        payment.commit(plan.event, best.weights_)
+        assumptions = (
+            *target.assumptions,
+            *((DECLARED,) if weights is not None or target.weigh is not None else ()),
+            *assumed,
+            *on_invalid_rows(model.invalid_rows),
+        )
+        self._release(table, best, winner, plan, assumptions, seeded)
+        return self
+
+    def _release(
+        self,
+        table: Any,
+        best: PrivateLinearModel,
+        winner: Trial,
+        plan: SearchPlan,
+        assumptions: tuple[str, ...],
+        seeded: bool,
+    ) -> None:
+        """The winner speaks for the whole search: what its own fit promised would be too little."""
+        solver = best.privacy_.solver if winner.model is not None else "none"
+        statement = search_statement(plan, solver, len(self._candidates()), assumptions, seeded)
+        asked = self._model().get_params(deep=False)
+        chosen = winner.candidate if winner.model is not None else None
+        best.set_params(**{**asked, **(chosen or {})})
+        best.plan_, best.privacy_ = plan, statement
+        validate_data(best, table, skip_check_array=True)
+        validate_data(self, table, skip_check_array=True)
+        self.best_estimator_, self.best_params_ = best, chosen
+        self.best_score_ = winner.score if winner.model is not None else None
+        self.plan_, self.privacy_ = plan, statement
+        if hasattr(best, "classes_"):
+            self.classes_ = best.classes_
+
+    # -- use -----------------------------------------------------------------------------------------------------
+
+    @_winner_has("predict")  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Of the winner."""
+        return np.asarray(self._winner().predict(X))
+
+    @_winner_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Of the winner."""
+        return np.asarray(self._winner().predict_proba(X))
+
+    @_winner_has("predict_log_proba")  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Of the winner."""
+        return np.asarray(self._winner().predict_log_proba(X))
+
+    @_winner_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Of the winner."""
+        return np.asarray(self._winner().decision_function(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Of the winner, on rows whose score may be released."""
+        return float(self._winner().score(X, y))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the winner with the statement of the search. See `dpadmm.load_model`."""
+        return Path(self._winner().save(path))
+
+    def _winner(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.estimator, PrivateLinearModel):
+            inner = self.estimator.__sklearn_tags__()
+            tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
+            tags.regressor_tags, tags.input_tags = inner.regressor_tags, inner.input_tags
+            tags.target_tags, tags.non_deterministic = inner.target_tags, inner.non_deterministic
+        return tags
+
+
+def _lots(
+    candidates: tuple[Candidate, ...], trials: int, stream: SelectionStream, seeded: bool
+) -> list[tuple[Candidate, int | None]]:
+    """What each trial tries, and its seed if it has one: all that is drawn, before a row is."""
+    return [(candidates[stream.below(len(candidates))], stream.below(2**31) if seeded else None) for _ in range(trials)]
+
+
+def _best(bench: Bench, lots: list[tuple[Candidate, int | None]]) -> Trial:
+    """The best of the trials. Only the best so far is ever kept; the first of equals wins, which is a fair draw."""
+    best = Trial(-np.inf, None, None)
+    for candidate, seed in lots:
+        trial = bench.run(candidate, seed)
+        if trial.score > best.score:
+            best = trial
+    return best
+
+
+def _base_plan(model: PrivateLinearModel, single: Budget, n_rows: int, n_features: int, weighted: bool) -> Plan:
+    target: Target = model._declare_target(np.empty(0))
+    recipe, _, _ = model._recipe(single, target.loss, n_rows, n_features, weighted or target.weigh is not None)
+    return recipe.plan
+
+
+def _default(bench: Bench, n_features: int) -> PrivateLinearModel:
+    """The model of all zeros, for a search without a trial: the same whatever the data."""
+    model: PrivateLinearModel = clone(bench.estimator).set_params(**bench.overrides)
+    single = bench.plan.base_budget
+    recipe, rowmap, _ = model._recipe(single, bench.target.loss, bench.plan.bases[0].n_rows, n_features, False)
+    model.row_map_, model.n_iter_ = rowmap, 0
+    model.weights_ = np.zeros(recipe.problem.shape)
+    if bench.target.classes is not None:
+        model.classes_ = bench.target.classes
+    model._store(model.weights_)
+    return model
+
+
+def _weights(public_weight: Any, n_rows: int, model: PrivateLinearModel) -> NDArray[np.float64] | None:
+    if public_weight is not None and model.n_rows is not None:
+        raise InvalidParameter(
+            "public_weight with a declared n_rows",
+            "one of the two",
+            "drop public_weight: dividing by the largest weight would tell whether its row is there",
+        )
+    return row_weights(public_weight, n_rows)
+
+
+def _single(budget: Budget) -> dict[str, Any]:
+    return {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+def _declared(model: PrivateLinearModel) -> bool:
+    """Whether the real number of rows is private."""
+    return model.n_rows is not None and Relation.parse(model.relation) is Relation.ADD_REMOVE
+
+
+def _rows_of_a_trial(model: PrivateLinearModel, sizes: Sizes) -> dict[str, Any]:
+    """The table was checked as a whole; with a private row count each part holds a row that counts as zero."""
+    return {"n_rows": sizes.training, "invalid_rows": "zero"} if _declared(model) else {"n_rows": None}

@@ -1,0 +1,69 @@
+"""One trial: a candidate's private fit on the training part, and its private score on the validation part."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+
+from dpadmm.errors import Diverged, PromiseBroken
+from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.search.candidates import Candidate
+from dpadmm.estimators.search.parts import Part
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.scored import ScoredRows
+from dpadmm.privacy.selection import SearchPlan
+from dpadmm.problem.scores import Score
+from dpadmm.randomness import make_streams
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What is released of a trial, if it wins; `model` is None where there was none."""
+
+    score: float
+    model: PrivateLinearModel | None
+    candidate: Candidate | None
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """Everything a trial needs; the two parts are private."""
+
+    estimator: PrivateLinearModel
+    target: Target
+    plan: SearchPlan
+    training: Part
+    validation: Part
+    score: Score
+    overrides: dict[str, Any]
+
+    def run(self, candidate: Candidate, seed: int | None) -> Trial:
+        """One run of the base mechanism.
+
+        A fit that leaves the finite numbers is an outcome like any other, for only released numbers decide it: it
+        scores below every other, so that the search neither stops nor tells.
+        """
+        model = clone(self.estimator).set_params(**{**candidate, **self.overrides, "random_state": seed})
+        try:
+            model.fit(self.training.X, self.training.y, self.training.weights)
+        except Diverged:
+            return Trial(-math.inf, None, candidate)
+        if not any(model.plan_.queries == base.queries for base in self.plan.bases):
+            raise PromiseBroken("a trial asked other queries than the search planned, so nothing is released")
+        return Trial(self._scored(model, seed), model, candidate)
+
+    def _scored(self, model: PrivateLinearModel, seed: int | None) -> float:
+        encoded, valid = self.target.encode(self.validation.y)
+        weights = self.validation.weights
+        if self.target.weigh is not None:
+            weights = self.target.weigh(encoded) * (1.0 if weights is None else weights)
+        table = model.row_map_.pack(self.validation.X, valid)
+        rows = ScoredRows(table, encoded, self.target.loss, self.score, weights)
+        # Another seed than the fit's: one noise must never be drawn twice, not even in a test.
+        oracle = PrivateOracle(rows, self.plan.score, make_streams(None if seed is None else seed + 1))
+        answer = oracle.score(model.weights_)
+        oracle.require_promise_kept()
+        return answer + 0.5

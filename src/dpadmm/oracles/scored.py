@@ -1,0 +1,50 @@
+"""Rows that are asked how well a model does on them, and nothing else than in `local.py` otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.oracles.local import LocalRows
+from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.rowmap import PackedRows
+from dpadmm.problem.scores import Score
+
+Array = NDArray[np.float64]
+
+GRID = 2.0**-20
+"""Contributions are multiples of this, so that sums of up to four billion rows have no rounding error at all."""
+
+BLOCK_ROWS = 1 << 14
+
+
+class ScoredRows(LocalRows):
+    """Rows with a public rule that scores a model on each of them.
+
+    Notes
+    -----
+    *Formal guarantees.* `score_sum` is Σ cᵢ with |cᵢ| ≤ the clip, each cᵢ a function of row i and the model, exact in
+    float64. A row that counts as zero contributes zero.
+    """
+
+    def __init__(
+        self, table: PackedRows, target: NDArray[Any], loss: Loss, score: Score, weights: Array | None = None
+    ) -> None:
+        super().__init__(table, target, loss, weights=weights)
+        self._score = score
+
+    def score_sum(self, x: Array, clip_norm: float) -> Array:
+        """Σ of (score − ½), each within ±clip and times the row's weight; shape (1,)."""
+        total = 0.0
+        for start in range(0, self._table.n_rows, BLOCK_ROWS):
+            block = slice(start, start + BLOCK_ROWS)
+            margin = np.asarray(self._table.stored(block) @ x)
+            part = self._score.values(margin, self._target[block], self._loss) - 0.5
+            part = np.clip(np.nan_to_num(part, nan=0.0), -clip_norm, clip_norm)
+            part[self._table.factors[block] == 0] = 0.0
+            if self._weights is not None:
+                part *= self._weights[block]
+            total += float((np.trunc(part / GRID) * GRID).sum())
+        return np.array([total])

@@ -1,0 +1,15 @@
+"""The best of a random number of private runs: what it costs, and the plan that says so before it runs.
+
+| file | idea |
+|---|---|
+| `repetitions.py` | how many runs there are: a random number that stays secret |
+| `event.py` | what the selection does to the data |
+| `bounds.py` | what it costs, by privacy profiles and by Rényi divergences |
+| `plan.py` | `SearchPlan`: the least noise with which the total keeps to the budget |
+"""
+
+from dpadmm.privacy.selection.event import Selection
+from dpadmm.privacy.selection.plan import SearchPlan, calibrate_search, plan_from_dict, verify_any_plan
+from dpadmm.privacy.selection.repetitions import Repetitions
+
+__all__ = ["Repetitions", "SearchPlan", "Selection", "calibrate_search", "plan_from_dict", "verify_any_plan"]

@@ -1,0 +1,59 @@
+"""The privacy statement of a search: the law of the trials, what one trial does, and the total."""
+
+from __future__ import annotations
+
+from dpadmm.privacy.outlook import outlook
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection.plan import SearchPlan
+from dpadmm.privacy.statement import PrivacyStatement, describe, standing_assumptions
+
+SECRET = (
+    "the number of trials stays secret, and so does the time the search took: with them the model would tell more",
+    "which rows train and which score was decided without looking at them",
+    "the candidates were listed without looking at these rows",
+)
+
+
+def search_statement(
+    plan: SearchPlan, solver: str, candidates: int, assumptions: tuple[str, ...], seeded: bool
+) -> PrivacyStatement:
+    """What a search promises; `solver` is that of the winner."""
+    return PrivacyStatement(
+        epsilon=plan.budget.epsilon,
+        delta=plan.budget.delta,
+        relation=str(plan.budget.relation),
+        epsilon_achieved=plan.epsilon_achieved,
+        unit="one row of the table",
+        mechanisms=(_law(plan, candidates), *map(_fit, plan.bases), _score(plan)),
+        accountant=plan.accountant,
+        proof_status=plan.proof_status,
+        assumptions=(*standing_assumptions(plan), *SECRET, *assumptions),
+        seeded=seeded,
+        solver=solver,
+        plan_digest=plan.digest,
+        outlook=outlook(plan.base_budget, plan.bases[0].n_rows),
+    )
+
+
+def _law(plan: SearchPlan, candidates: int) -> str:
+    single = plan.base_budget
+    text = (
+        f"a private search over {candidates} candidate{'s' if candidates > 1 else ''}: a secret number of trials "
+        f"({plan.repetitions.text}), each with a candidate drawn at random and each ({single.epsilon:.4g}, "
+        f"{single.delta:.4g})-private by itself; only the trial with the best noisy score is released, with that score"
+    )
+    if plan.repetitions.nothing > 0:
+        text += f", and with probability {plan.repetitions.nothing:.2g} there is none and a public default is released"
+    return text
+
+
+def _fit(plan: Plan) -> str:
+    """A fit that a trial may make."""
+    distance = plan.budget.relation.record_distance
+    asked = ", and ".join(describe(query, distance) for query in plan.queries)
+    return f"in a trial a fit on {plan.n_rows} training rows: {asked}"
+
+
+def _score(plan: SearchPlan) -> str:
+    query = plan.score.queries[0]
+    return f"in a trial a score on {plan.score.n_rows} other rows, centred: {describe(query)}"

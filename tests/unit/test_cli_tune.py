@@ -1,0 +1,131 @@
+"""`dpadmm tune`: the cost before the search, the winner after it, and refusals in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
+
+from dpadmm import Ledger, load_model
+from dpadmm.cli.app import run
+from dpadmm.cli.model_folder import MODEL_FILES
+from dpadmm.cli.tune import SEARCHABLE, read_space
+from dpadmm.errors import InvalidParameter
+from dpadmm.estimators import DPLogisticRegression
+
+SPACE = ["--try", "penalty=l1,l2", "--try", "alpha=1e-4,1e-2"]
+
+
+def tune_arguments(folder: Path, *more: str) -> list[str]:
+    fit = [word for word in fit_arguments(folder)[1:] if word != "--quiet"]
+    return ["tune", *fit, "--solver", "dp-gd", "--steps", "5", *SPACE, "--mean-trials", "3", *more]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_inputs(tmp_path)
+    return tmp_path
+
+
+def test_a_search_tells_its_cost_then_writes_its_winner(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tune_arguments(folder)) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert shown.out.index("What this search costs") < shown.out.index("Model written to")
+    for words in (
+        "320 train, 80 score",
+        "geometric with mean 3",
+        "stays secret",
+        "(1, 1e-05)-differentially private",
+    ):
+        assert words in " ".join(shown.out.split())
+    model = folder / "model"
+    assert tree(model) == set(MODEL_FILES)
+    assert all(SECRET.encode() not in path.read_bytes() for path in model.iterdir())
+    loaded = load_model(model)
+    assert loaded.privacy_.epsilon == 1.0
+    assert loaded.plan_.base_budget.epsilon < 1.0
+    assert run(["statement", str(model), "--verify"]) == 0
+    assert "private search over 4 candidates" in capsys.readouterr().out
+
+
+def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tune_arguments(folder, "--json", "--trials", "poisson", "--seed", "1")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told["best_params"]) == {"penalty", "alpha"}
+    assert told["cost"]["trials"] == {"law": "poisson", "mean": 3.0, "shape": None}
+    assert 0.99 <= told["cost"]["epsilon_achieved"] <= told["privacy"]["epsilon"] == 1.0
+    assert told["privacy"]["seeded"] is True
+
+
+def test_the_cost_needs_no_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.csv").unlink()
+    assert run(tune_arguments(folder, "--rows", "4000", "--dry-run", "--json")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["training_rows"], told["validation_rows"]) == (3200, 800)
+    assert told["base_epsilon"] < told["epsilon"] == 1.0
+    assert run(tune_arguments(folder, "--rows", "4000", "--dry-run")) == 0
+    assert "What this search costs" in capsys.readouterr().out
+    assert not (folder / "model").exists()
+
+
+def test_quiet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tune_arguments(folder, "--quiet")) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_ledger_is_charged_once_or_refuses_before_the_table_is_opened(folder: Path, capsys) -> None:
+    place = folder / "ledger.db"
+    limit = ["--dataset", "clinic", "--epsilon", "2", "--delta", "1e-4", "--owner", "Ada"]
+    assert run(["ledger", "init", str(place), *limit]) == 0
+    paid = ["--ledger", str(place), "--dataset", "clinic"]
+    assert run(tune_arguments(folder, *paid)) == 0
+    assert len(Ledger(place).account("clinic").fits) == 1
+    assert run(["ledger", "verify", str(place), "--model", str(folder / "model")]) == 0
+    assert run(["ledger", "show", str(place)]) == 0
+    capsys.readouterr()
+    (folder / "train.csv").unlink()
+    assert run(tune_arguments(folder, *paid, "--epsilon", "1.9", "--force", "--json")) == 3
+    assert "nothing was charged" in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert len(Ledger(place).account("clinic").fits) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--try", "C=1"], "NAME=V1,V2"),
+        (["--try", "alpha"], "NAME=V1,V2"),
+        (["--try", "alpha=1"], "once a name"),
+        (["--trials", "fixed"], "one of geometric"),
+        (["--mean-trials", "1"], "mean"),
+        (["--scoring", "auc"], "score"),
+        (["--accountant", "pld"], "'profile' or 'rdp'"),
+        (["--dry-run"], "--rows"),
+        (["--validation", "2"], "share"),
+        (["--epsilon", "0"], "epsilon"),
+        (["--dataset", "clinic"], "ledger"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_input(folder: Path, more: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tune_arguments(folder, *more)) == 2
+    assert words in capsys.readouterr().err
+    assert run(tune_arguments(folder, *more, "--json")) == 2
+    assert words in json.loads(capsys.readouterr().out)["error"]["message"]
+    assert not (folder / "model").exists()
+
+
+def test_values_are_read_as_they_look() -> None:
+    assert read_space(["steps=5,10", "clip_norm=null,0.5", "solver=auto"]) == {
+        "steps": [5, 10],
+        "clip_norm": [None, 0.5],
+        "solver": ["auto"],
+    }
+    with pytest.raises(InvalidParameter, match="at least one"):
+        read_space([])
+
+
+def test_what_can_be_tried_are_parameters() -> None:
+    assert set(SEARCHABLE) <= set(DPLogisticRegression().get_params())
