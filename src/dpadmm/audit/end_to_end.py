@@ -132,7 +132,7 @@ def attack(
     # The oracle and the attacker's two suspects read rows at every query of every run.
     engine = kernels.choose(Work(6 * runs * asked, suspects[0].n_rows, suspects[0].n_features))
     with np.errstate(all="ignore"), kernels.use(engine):
-        scores = np.array([[_score(recipe, suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
+        scores = np.array([[score(recipe, suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
     return _judge(recipe.plan, scores, confidence)
 
 
@@ -181,8 +181,8 @@ def _judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditR
     )
 
 
-def _score(
-    recipe: Recipe, suspects: tuple[Rows, Rows], truth: int, streams: Streams, parts: Sequence[str] | None
+def score(
+    recipe: Recipe, suspects: tuple[Rows, Rows], truth: int, streams: Streams, parts: Sequence[str] | None = None
 ) -> float:
     """Evidence for the second table from one run on the table numbered `truth`."""
     oracle = PrivateOracle(suspects[truth], recipe.plan, streams)

@@ -1,7 +1,7 @@
 """Audit of one fit on a real table: canaries decided by fair coins, and an attacker who guesses the coins.
 
-Canaries are made-up rows added to the table. Under replace-one each takes a row of its own whose target is one of two;
-under add-remove it is there or not. The attacker sees the released model and the canaries, nothing else, so that the
+Canaries are made-up rows added to the table. Under replace-one each is a row whose target is one of two; under
+add-remove it is there or not, and the number of rows is a declared one. The attacker sees the released model and the canaries, nothing else, so that the
 result is post-processing of a private fit and of coins that are nobody's data: it may be published.
 """
 
@@ -111,7 +111,7 @@ def audit_one_run(
     Parameters
     ----------
     estimator : estimator
-        Unfitted; it stays so.
+        Unfitted; it stays so. Leave penalties out: they cost no privacy, and a strong one hides the canaries.
     X, y
         The private table, as `fit` takes it.
     canaries : int or Canaries
@@ -249,11 +249,11 @@ def _with_canaries(
     rows, targets = canaries.rows, canaries.targets
     if Relation.parse(model.relation) is Relation.REPLACE_ONE:
         targets = np.where(coins, targets, canaries.others)
-    elif model.n_rows is None:
-        # Where the number of rows is taken as public, a row that is gone is an empty one.
-        rows = np.where(coins[:, None], rows, 0)
     else:
         rows, targets = rows[coins], targets[coins]
+        if model.n_rows is None:
+            # The count of the canaries is secret; that of the table was taken as public, and half of them are expected.
+            model.n_rows = X.shape[0] + len(coins) // 2
     if sparse.issparse(X):
         rows = sparse.csr_matrix(rows)
         return sparse.csr_matrix(sparse.vstack([X, rows], format="csr")), np.concatenate([y, targets])

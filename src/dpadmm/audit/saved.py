@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from time import perf_counter
 from typing import Any
 
-from dpadmm.audit.end_to_end import FEWEST_RUNS, AuditResult, attack
+from dpadmm.audit.end_to_end import FEWEST_RUNS, AuditResult, attack, score
 from dpadmm.audit.neighbours import declared_target, worst_rows
 from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter, PrivacyError
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.recipe import Recipe, make_recipe
+from dpadmm.oracles.base import Rows
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.randomness import make_streams
+from dpadmm.randomness import Streams, make_streams
 
 DERIVED = ("epsilon", "delta", "relation", "epsilon_achieved", "mechanisms", "accountant", "proof_status")
 """What a statement says because its plan does."""
 
-QUERIES, MOST_RUNS = 400_000, 2000
+BEARABLE, MOST_RUNS = 90.0, 2000
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ def audit_model(
     model : estimator
         Fitted, or read by `dpadmm.load_model`.
     runs : int, optional
-        Runs on each of the two tables. If left out, as many as make 400 000 queries together, between 200 and 2000:
-        a minute or so for full-data plans, several minutes for mini-batch plans of thousands of steps.
+        Runs on each of the two tables. If left out, as many as take about a minute and a half, between 200 and 2000.
+        200 runs of a mini-batch plan of thousands of steps, or of a penalty under "auto", take several minutes.
     confidence : float
         Of the lower bound.
     random_state : int or None
@@ -74,8 +76,10 @@ def audit_model(
     proven = verify_plan(model.plan_)
     recipe = remade(model)
     suspects = worst_rows(model, model.row_map_, model.plan_.n_rows)
-    runs = default_runs(model.plan_) if runs is None else runs
-    found = attack(recipe, suspects, make_streams(random_state), runs, confidence)
+    streams = make_streams(random_state)
+    found = attack(
+        recipe, suspects, streams, bearable_runs(recipe, suspects, streams) if runs is None else runs, confidence
+    )
     shared = {field.name: getattr(found, field.name) for field in fields(found)}
     stated = model.privacy_
     return ModelAudit(
@@ -83,10 +87,14 @@ def audit_model(
     )
 
 
-def default_runs(plan: Plan) -> int:
-    """As many runs of a plan as take a bearable time."""
-    asked = sum(query.count for query in plan.queries)
-    return max(FEWEST_RUNS, min(MOST_RUNS, QUERIES // asked))
+def bearable_runs(recipe: Recipe, suspects: tuple[Rows, Rows], streams: Streams) -> int:
+    """As many runs as take about `BEARABLE` seconds, by the time of the fastest of three; nothing private is timed."""
+    times = []
+    for _ in range(3):
+        start = perf_counter()
+        score(recipe, suspects, 0, streams)
+        times.append(perf_counter() - start)
+    return max(FEWEST_RUNS, min(MOST_RUNS, int(BEARABLE / (2 * min(times)))))
 
 
 def check_statement(statement: PrivacyStatement, plan: Plan) -> None:
