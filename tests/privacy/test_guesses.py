@@ -14,7 +14,7 @@ from dpadmm.errors import InvalidParameter
 
 
 def published_tail(correct, guesses, coins, epsilon, delta):
-    """Steinke, Nasr & Jagielski 2023, Theorem 5.2."""
+    """Of Steinke, Nasr & Jagielski 2023."""
     luck = 1 / (1 + math.exp(-epsilon))
     below = np.cumsum(binom.pmf(correct - np.arange(1, correct + 1), guesses, luck))
     steepest = np.max(below / np.arange(1, correct + 1))

@@ -14,7 +14,9 @@ LONG = {
     "twice the rate",
     "realised batch size",
     "fixed size as Poisson",
+    "range from the data",
     "norm from the data",
+    "cap ignored",
     "joint sensitivity halved",
 }
 

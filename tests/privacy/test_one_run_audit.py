@@ -43,6 +43,10 @@ class TestHonestFits:
         result = audit_one_run(logistic(8.0, relation=relation), *table(), canaries=200)
         assert 0.3 * result.power < result.lower_bound <= 8.0
 
+    def test_replace_one_with_a_declared_row_count(self):
+        declared = audit_one_run(logistic(8.0, n_rows=ROWS, fit_intercept=False), *table(), canaries=100)
+        assert declared == audit_one_run(logistic(8.0, fit_intercept=False), *table(), canaries=100)
+
     def test_add_remove_with_a_declared_row_count(self):
         result = audit_one_run(logistic(8.0, relation="add-remove", n_rows=ROWS), *table(), canaries=200)
         assert 0.5 * result.power < result.lower_bound <= 8.0

@@ -1,8 +1,9 @@
 """Audit of one fit on a real table: canaries decided by fair coins, and an attacker who guesses the coins.
 
 Canaries are made-up rows added to the table. Under replace-one each is a row whose target is one of two; under
-add-remove it is there or not, and the number of rows is a declared one. The attacker sees the released model and the canaries, nothing else, so that the
-result is post-processing of a private fit and of coins that are nobody's data: it may be published.
+add-remove it is there or not, and the number of rows is a declared one. The attacker sees the released model and the
+canaries, nothing else, so that the result is post-processing of a private fit and of coins that are nobody's data: it
+may be published.
 """
 
 from __future__ import annotations
@@ -249,6 +250,8 @@ def _with_canaries(
     rows, targets = canaries.rows, canaries.targets
     if Relation.parse(model.relation) is Relation.REPLACE_ONE:
         targets = np.where(coins, targets, canaries.others)
+        if model.n_rows is not None:
+            model.n_rows += len(coins)
     else:
         rows, targets = rows[coins], targets[coins]
         if model.n_rows is None:
