@@ -35,6 +35,9 @@ def worst_tables(
 ) -> tuple[Table, Table]:
     """Neighbours for any two labels or targets: one unit row with either of them, or there and gone, among zero rows.
 
+    If both labels are the same, the row itself is turned round: of more than two classes that moves sums further than
+    another label does, by 2√(1 − 1/K) instead of √2.
+
     Examples
     --------
     >>> (X, y), (_, turned) = worst_tables(("no", "yes"), 3)
@@ -43,8 +46,10 @@ def worst_tables(
     """
     X, y = np.zeros((n_rows, n_features)), np.repeat(np.asarray(labels), [n_rows, 0])
     X[0, 0] = 1.0
+    if relation is not Relation.REPLACE_ONE:
+        return (X, y), (np.zeros_like(X), y)
     turned = np.concatenate([np.asarray(labels)[1:], y[1:]])
-    return (X, y), ((X, turned) if relation is Relation.REPLACE_ONE else (np.zeros_like(X), y))
+    return (X, y), (-X if labels[0] == labels[1] else X, turned)
 
 
 def declared_target(model: PrivateLinearModel) -> Target:
@@ -116,16 +121,18 @@ class OneAmongZeros:
 
 
 def worst_rows(model: PrivateLinearModel, rowmap: RowMap, n_rows: int) -> tuple[OneAmongZeros, OneAmongZeros]:
-    """Neighbours of a fitted or loaded model: its longest row with opposite targets, or there and gone."""
+    """Neighbours of a fitted or loaded model: its longest row with the opposite target, turned round, or gone."""
     target = declared_target(model)
     low, high = opposite_targets(model, target)
     raw = long_row(rowmap, model.n_features_in_)[None]
 
-    def table(label: Any, kept: bool) -> OneAmongZeros:
+    def table(raw: Array, label: Any, kept: bool = True) -> OneAmongZeros:
         encoded, _ = target.encode(np.asarray([label]))
         row = LocalRows(rowmap.pack(raw, np.array([kept])), encoded, target.loss, rowmap.row_norm)
         return OneAmongZeros(row, n_rows)
 
-    if Relation.parse(model.relation) is Relation.REPLACE_ONE:
-        return table(low, True), table(high, True)
-    return table(high, True), table(high, False)
+    if Relation.parse(model.relation) is not Relation.REPLACE_ONE:
+        return table(raw, high), table(raw, high, kept=False)
+    if target.loss.outputs > 2 and not rowmap.non_negative:
+        return table(raw, high), table(-raw, high)
+    return table(raw, low), table(raw, high)

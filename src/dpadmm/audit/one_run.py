@@ -23,6 +23,7 @@ from dpadmm.audit.power import power_of_guesses
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.ledger import Payment
 from dpadmm.problem.checks import count
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams, public_generator
@@ -117,8 +118,8 @@ def audit_one_run(
         The private table, as `fit` takes it.
     canaries : int or Canaries
         How many rows to make up, each with a new column of its own that is zero in all other rows: the attack with
-        most power, on a model with that many more coefficients. Or rows of your own making, in the columns of the
-        table; they disturb each other, and `power` is then too high.
+        most power, on a model with that many more coefficients and a copy of the table that much wider. Or rows of
+        your own making, in the columns of the table; they disturb each other, and `power` is then too high.
     guesses : int, optional
         How many of the canaries to guess about, the most extreme half up and half down; 54 percent if left out.
     confidence : float
@@ -146,6 +147,7 @@ def audit_one_run(
     """
     budget = Budget(estimator.epsilon, estimator.delta, Relation.parse(estimator.relation))
     require_probabilities(budget.delta, confidence)
+    Payment(estimator.ledger, estimator.dataset, seeded=estimator.random_state is not None).check(budget)
     X, y = estimator._validated(X, y)
     model: PrivateLinearModel = clone(estimator)
     target = model._declare_target(y)
