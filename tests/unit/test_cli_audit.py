@@ -191,7 +191,13 @@ class TestOneRun:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [([], "--epsilon"), (["-e", "1", "--ledger", "book.db"], "--ledger with no --one-run")],
+    [
+        ([], "--epsilon"),
+        (["-e", "1", "--ledger", "book.db"], "--ledger with no --one-run"),
+        (["-e", "1", "--row-norm", "2", "--model", "svm"], "--model, --row-norm with no --one-run"),
+        (["model", "--relation", "add-remove"], "--relation with a model folder"),
+        (["model", "--no-intercept"], "--no-intercept with a model folder"),
+    ],
 )
 def test_half_a_command_is_refused(arguments, said, capsys):
     assert run(["audit", *arguments]) == 2

@@ -41,6 +41,19 @@ Examples
 
 ALL = "all"
 SOLVER_RUNS = 2000
+DEFAULTS = {
+    "relation": "replace-one",
+    "canaries": 500,
+    "invalid_rows": "error",
+    "model": "logistic",
+    "row_norm": 1.0,
+    "no_intercept": False,
+}
+"""Of options that do not start as None."""
+ONLY_OF_A_TABLE = (
+    *("schema", "target", "canaries", "guesses", "rows", "invalid_rows", "ledger", "dataset", "model", "batch_size"),
+    *("sampler", "accountant", "clip_norm", "row_norm", "no_intercept"),
+)
 SOLVER_CONFIDENCE, ONE_RUN_CONFIDENCE = 0.999, 0.99
 
 
@@ -52,7 +65,7 @@ def _attack(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Attack", **more)
 
 
-AuditedModel = Annotated[Path | None, typer.Argument(metavar="[MODEL_DIR]", help="Folder written by `dpadmm fit`.")]
+AuditedModel = Annotated[Path | None, typer.Argument(metavar="MODEL_DIR", help="Folder written by `dpadmm fit`.")]
 AuditedSolver = Annotated[str | None, _attack("--solver", "-s", metavar="NAME", help="A solver, or all.")]
 AuditEpsilon = Annotated[float | None, _attack("--epsilon", "-e", metavar="X", help="ε of the claim.")]
 AuditDelta = Annotated[float | None, _attack("--delta", "-d", metavar="X", help="δ of the claim; else 0.05.")]
@@ -104,8 +117,10 @@ def audit(
     """Read the command line."""
     if picture is not None:
         _check_picture(picture, force)
+    of_a_table = {name: value for name, value in locals().items() if name in ONLY_OF_A_TABLE}
     if model_dir is not None:
-        _refuse_together("a model folder", solver=solver, epsilon=epsilon, delta=delta, steps=steps, one_run=one_run)
+        claim = {"solver": solver, "epsilon": epsilon, "delta": delta, "relation": relation, "steps": steps}
+        _refuse_together("a model folder", one_run=one_run, **claim, **of_a_table)
         results: dict[str, Any] = {str(model_dir): _audited_model(model_dir, runs, confidence, seed, json)}
     elif epsilon is None:
         raise InvalidParameter("no --epsilon and no model", "a claim", "give --epsilon X, or the folder of a model")
@@ -114,7 +129,7 @@ def audit(
         request = _request(locals())
         results = {str(one_run): _audited_once(request, canaries, guesses, confidence or ONE_RUN_CONFIDENCE, json)}
     else:
-        _refuse_together("no --one-run", schema=schema, target=target, ledger=ledger, dataset=dataset, guesses=guesses)
+        _refuse_together("no --one-run", **of_a_table)
         results = _audited_solvers(solver or "auto", epsilon, delta, runs, confidence, relation, steps, seed, json)
     if picture is not None:
         _draw(picture, results)
@@ -289,7 +304,7 @@ def _print_all(results: dict[str, AuditResult], relation: str) -> None:
 
 
 def _refuse_together(what: str, **others: Any) -> None:
-    given = ["--" + name.replace("_", "-") for name, value in others.items() if value is not None]
+    given = ["--" + name.replace("_", "-") for name, value in others.items() if value != DEFAULTS.get(name)]
     if given:
         raise InvalidParameter(f"{', '.join(given)} with {what}", "options of one kind of audit", "drop one of them")
 
