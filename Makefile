@@ -36,6 +36,7 @@ experiments: $(DEV_READY)
 	$(BIN)/python -m experiments.regression
 	$(BIN)/python -m experiments.claims
 	$(BIN)/python -m experiments.ledger
+	$(BIN)/python -m experiments.audit
 
 peers: .venv-peers/.ready .venv-diffprivlib/.ready
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 
 from dpadmm.cli.app import run
+from dpadmm.estimators.persistence import _checksum
 from dpadmm.solvers.base import SOLVERS
 
 
@@ -48,3 +51,154 @@ def test_unusable_options_are_refused(arguments, said, capsys):
     assert run(["audit", *arguments]) != 0
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
+
+
+SMALL = ("--runs", "200", "--seed", "0")
+
+
+def fitted(folder, *more):
+    write_inputs(folder)
+    assert run(fit_arguments(folder, "--steps", "2", *more)) == 0
+    return str(folder / "model")
+
+
+class TestAllSolvers:
+    def test_one_table_and_one_picture(self, tmp_path, capsys):
+        picture = tmp_path / "audit.svg"
+        assert run(["audit", "-s", "all", "-e", "1", *SMALL, "--picture", str(picture)]) == 0
+        shown = capsys.readouterr().out
+        assert all(name in shown for name in SOLVERS)
+        assert "REFUTED" not in shown
+        drawn = picture.read_text(encoding="utf-8")
+        assert drawn.startswith("<?xml")
+        assert all(name in drawn for name in SOLVERS)
+        assert len(drawn) < 60_000
+
+    @pytest.mark.slow
+    def test_json_is_a_list_of_what_one_solver_gives(self, capsys):
+        assert run(["audit", "-s", "all", "-e", "1", *SMALL, "--json"]) == 0
+        audits = json.loads(capsys.readouterr().out)["audits"]
+        assert [audit["solver"] for audit in audits] == list(SOLVERS)
+        assert all({"claimed", "proven", "lower_bound", "power", "detectable_noise"} <= set(audit) for audit in audits)
+
+    def test_a_picture_needs_a_known_format_and_a_new_name(self, tmp_path, capsys):
+        assert run(["audit", "-e", "1", *SMALL, "--picture", str(tmp_path / "audit.gif")]) == 2
+        (tmp_path / "audit.png").write_bytes(b"")
+        assert run(["audit", "-e", "1", *SMALL, "--picture", str(tmp_path / "audit.png")]) == 4
+        assert "exists" in capsys.readouterr().err
+
+
+class TestModels:
+    def test_words_and_keys(self, tmp_path, capsys):
+        model = fitted(tmp_path)
+        capsys.readouterr()
+        assert run(["audit", model, *SMALL]) == 0
+        shown = capsys.readouterr().out
+        for word in (
+            "claimed",
+            "proven",
+            "lower bound",
+            "power",
+            "agrees with the recorded plan",
+            "docs/proofs",
+            "no proof",
+        ):
+            assert word in shown
+        assert run(["audit", model, *SMALL, "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert {"claimed", "lower_bound", "confidence", "runs", "solver", "proven", "power", "relation"} <= set(result)
+        assert (result["claimed"], result["solver"], result["refuted"]) == (1.0, "auto", False)
+
+    def test_seeded_models_are_refused(self, tmp_path, capsys):
+        model = fitted(tmp_path, "--seed", "1")
+        assert run(["audit", model, *SMALL]) == 3
+        assert "seeded" in capsys.readouterr().err
+
+    def test_foreign_folders_are_refused(self, tmp_path, capsys):
+        assert run(["audit", str(tmp_path), *SMALL]) == 4
+        assert "holds no model" in capsys.readouterr().err
+        (tmp_path / "model.json").write_text("{}")
+        assert run(["audit", str(tmp_path), *SMALL]) == 4
+
+    def test_a_statement_of_another_plan_is_refused(self, tmp_path, capsys):
+        model = Path(fitted(tmp_path))
+        words = json.loads((model / "model.json").read_text())
+        words["privacy"]["plan_digest"] = "0" * 64
+        words["checksum"] = _checksum({key: value for key, value in words.items() if key != "checksum"})
+        (model / "model.json").write_text(json.dumps(words))
+        assert run(["audit", str(model), *SMALL]) == 4
+        assert "another plan" in capsys.readouterr().err
+
+    def test_a_statement_that_promises_more_than_its_plan_is_refused(self, tmp_path, capsys):
+        model = Path(fitted(tmp_path))
+        words = json.loads((model / "model.json").read_text())
+        words["privacy"]["epsilon"] = 0.1
+        words["checksum"] = _checksum({key: value for key, value in words.items() if key != "checksum"})
+        (model / "model.json").write_text(json.dumps(words))
+        assert run(["audit", str(model), *SMALL]) == 4
+        assert "epsilon" in capsys.readouterr().err
+
+    def test_a_model_has_its_own_claim(self, tmp_path, capsys):
+        assert run(["audit", str(tmp_path), "--epsilon", "1"]) == 2
+        assert "--epsilon with a model folder" in capsys.readouterr().err
+
+
+class TestOneRun:
+    @staticmethod
+    def arguments(folder, *more):
+        write_inputs(folder)
+        table = ["--one-run", str(folder / "train.csv"), "--schema", str(folder / "schema.toml"), "--target", "outcome"]
+        return ["audit", *table, "--epsilon", "1", "--delta", "1e-5", "--canaries", "50", *more]
+
+    def test_words_and_keys(self, tmp_path, capsys):
+        assert run(self.arguments(tmp_path)) == 0
+        shown = capsys.readouterr()
+        assert "canaries" in shown.out
+        assert "spent its whole budget" in shown.out
+        assert SECRET not in shown.out + shown.err
+        assert run(self.arguments(tmp_path, "--json", "--seed", "0", "--guesses", "40")) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["runs"], result["canaries"], result["guesses"], result["refuted"]) == (1, 50, 40, False)
+        assert {"claimed", "lower_bound", "confidence", "correct", "solver", "power"} <= set(result)
+        assert tree(tmp_path) == {"train.csv", "schema.toml"}
+
+    def test_the_ledger_is_charged_and_may_refuse(self, tmp_path, capsys):
+        book = str(tmp_path / "book.db")
+        limit = ["--dataset", "people", "--epsilon", "1.1", "--delta", "1e-5"]
+        assert run(["ledger", "init", book, *limit]) == 0
+        charged = self.arguments(tmp_path, "--ledger", book, "--dataset", "people")
+        assert run(charged) == 0
+        assert "was charged" in capsys.readouterr().out
+        assert run(charged) == 3
+
+    @pytest.mark.parametrize(
+        ("more", "said"),
+        [
+            (["--runs", "500"], "--runs with --one-run"),
+            (["--solver", "all"], "one solver"),
+            (["--guesses", "60"], "guesses"),
+            (["--rows", "7"], "differs from the table"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, tmp_path, more, said, capsys):
+        assert run(self.arguments(tmp_path, *more)) == 2
+        assert said in capsys.readouterr().err
+
+    def test_it_needs_a_schema_and_a_delta(self, tmp_path, capsys):
+        assert run(["audit", "--one-run", str(tmp_path / "train.csv"), "--epsilon", "1"]) == 2
+        assert "--schema or --delta" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--epsilon"),
+        (["-e", "1", "--ledger", "book.db"], "--ledger with no --one-run"),
+        (["-e", "1", "--row-norm", "2", "--model", "svm"], "--model, --row-norm with no --one-run"),
+        (["model", "--relation", "add-remove"], "--relation with a model folder"),
+        (["model", "--no-intercept"], "--no-intercept with a model folder"),
+    ],
+)
+def test_half_a_command_is_refused(arguments, said, capsys):
+    assert run(["audit", *arguments]) == 2
+    assert said in capsys.readouterr().err

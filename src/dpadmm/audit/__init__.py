@@ -1,6 +1,7 @@
 """Empirical checks of privacy claims: lower bounds on ε by attack, and leaky positive controls of their power."""
 
-from dpadmm.audit.end_to_end import AuditResult, audit_fit, audit_solver, worst_pair
+from dpadmm.audit.end_to_end import AuditResult, audit_fit, audit_solver
+from dpadmm.audit.guesses import guess_lower_bound, guess_tail
 from dpadmm.audit.lower_bound import (
     GaussianBound,
     LowerBound,
@@ -8,15 +9,31 @@ from dpadmm.audit.lower_bound import (
     gaussian_lower_bound,
     gaussian_power,
 )
+from dpadmm.audit.neighbours import worst_pair, worst_tables
+from dpadmm.audit.one_run import Canaries, OneRunResult, audit_one_run
+from dpadmm.audit.power import Power, power_of_guesses, power_of_pairs, power_of_threshold
+from dpadmm.audit.saved import ModelAudit, audit_model
 
 __all__ = [
     "AuditResult",
+    "Canaries",
     "GaussianBound",
     "LowerBound",
+    "ModelAudit",
+    "OneRunResult",
+    "Power",
     "audit_fit",
+    "audit_model",
+    "audit_one_run",
     "audit_solver",
     "epsilon_lower_bound",
     "gaussian_lower_bound",
     "gaussian_power",
+    "guess_lower_bound",
+    "guess_tail",
+    "power_of_guesses",
+    "power_of_pairs",
+    "power_of_threshold",
     "worst_pair",
+    "worst_tables",
 ]

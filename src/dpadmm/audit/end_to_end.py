@@ -7,30 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.audit.lower_bound import (
-    epsilon_lower_bound,
-    gaussian_lower_bound,
-    gaussian_power,
-    require_probabilities,
-)
+from dpadmm import kernels
+from dpadmm.audit.lower_bound import epsilon_lower_bound, gaussian_lower_bound, require_probabilities
+from dpadmm.audit.neighbours import Table, worst_pair
+from dpadmm.audit.power import power_of_pairs, power_of_threshold
 from dpadmm.audit.witness import Witness
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.base import Prepared, PrivateLinearModel
+from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.linear import DPLogisticRegression
-from dpadmm.oracles.base import PrivateOracle
-from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.estimators.recipe import Recipe
+from dpadmm.kernels import Work
+from dpadmm.oracles.base import PrivateOracle, Rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.solvers.base import run
-
-Table = tuple[NDArray[np.float64], NDArray[Any]]
 
 AUDIT_ROWS = 10
 AUDIT_DELTA = 0.05
@@ -49,6 +46,8 @@ class AuditResult:
     ----------
     claimed, delta : float
         The promise under attack.
+    proven : float
+        What the accountant proves of the plan that was run; at most `claimed`.
     lower_bound : float
         With probability at least `confidence` no smaller ε is true at `delta`. Above `claimed`: the claim is refuted.
     confidence : float
@@ -58,18 +57,23 @@ class AuditResult:
     method : {"gaussian", "threshold"}
         "gaussian" tests the claim that a full-data plan makes, that its transcript is one Gaussian of known μ;
         "threshold" tests (ε, δ) itself, needs no such form, and more runs.
-    power : float or None
-        Lower bound to expect of a mechanism that spends all it claims on these two tables: how near the claim an audit
-        of this size can get. Known for "gaussian" only.
+    power : float
+        Lower bound to expect of one Gaussian that spends all it claims on these two tables: how near the claim an audit
+        of this size can get.
+    detectable_noise : float
+        Of one Gaussian with at most this multiple of the noise it needs, an audit of this size says so with probability
+        0.95 (`dpadmm.audit.Power`). For "threshold" both numbers are of a full-data mechanism with the same claim.
     """
 
     claimed: float
     delta: float
+    proven: float
     lower_bound: float
     confidence: float
     runs: int
     method: Literal["gaussian", "threshold"]
-    power: float | None = None
+    power: float
+    detectable_noise: float
 
     @property
     def refuted(self) -> bool:
@@ -106,17 +110,32 @@ def audit_fit(
     >>> result.claimed, result.refuted
     (1.0, False)
     """
-    count("runs", runs, minimum=FEWEST_RUNS)
-    require_probabilities(model.delta, confidence)
     suspects = model._prepared(*table), model._prepared(*neighbour)
     if suspects[0].steps.all:
         raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
     if suspects[0].recipe.plan != suspects[1].recipe.plan:
         raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")
-    streams = make_streams(model.random_state)
-    with np.errstate(all="ignore"):
-        scores = np.array([[_score(suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
-    return _judge(suspects[0].recipe.plan, scores, confidence)
+    rows = suspects[0].rows, suspects[1].rows
+    return attack(suspects[0].recipe, rows, make_streams(model.random_state), runs, confidence, parts)
+
+
+def attack(
+    recipe: Recipe,
+    suspects: tuple[Rows, Rows],
+    streams: Streams,
+    runs: int,
+    confidence: float = 0.999,
+    parts: Sequence[str] | None = None,
+) -> AuditResult:
+    """Carry out a recipe `runs` times on the rows of each of two neighbouring tables, and judge the scores."""
+    count("runs", runs, minimum=FEWEST_RUNS)
+    require_probabilities(recipe.plan.budget.delta, confidence)
+    asked = sum(query.count for query in recipe.plan.queries)
+    # The oracle and the attacker's two suspects read rows at every query of every run.
+    engine = kernels.choose(Work(6 * runs * asked, suspects[0].n_rows, suspects[0].n_features))
+    with np.errstate(all="ignore"), kernels.use(engine):
+        scores = np.array([[score(recipe, suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
+    return _judge(recipe.plan, scores, confidence)
 
 
 def audit_solver(
@@ -149,30 +168,27 @@ def audit_solver(
     return audit_fit(model, *worst_pair(n_rows, budget.relation), runs, confidence)
 
 
-def worst_pair(n_rows: int, relation: Relation = Relation.REPLACE_ONE, n_features: int = 1) -> tuple[Table, Table]:
-    """Neighbours for classes 0 and 1: one unit row with either label, or there and gone, among zero rows."""
-    X, y = np.zeros((n_rows, n_features)), np.zeros(n_rows, dtype=int)
-    X[0, 0] = 1.0
-    turned = np.concatenate([[1], y[1:]])
-    return (X, y), ((X, turned) if relation is Relation.REPLACE_ONE else (np.zeros_like(X), y))
-
-
 def _judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditResult:
     """Full-data plans claim to be one Gaussian and are tested as such, others against (ε, δ)."""
-    (first, second), epsilon, delta = scores.T, plan.budget.epsilon, plan.budget.delta
-    if not plan.event.full_batch:
+    (first, second), epsilon, delta, runs = scores.T, plan.budget.epsilon, plan.budget.delta, len(scores)
+    method: Literal["gaussian", "threshold"] = "gaussian" if plan.event.full_batch else "threshold"
+    if method == "gaussian":
+        bound = gaussian_lower_bound(first, second, delta, confidence).epsilon
+        power = power_of_pairs(epsilon, delta, runs, confidence)
+    else:
         bound = epsilon_lower_bound(first, second, delta, confidence).epsilon
-        return AuditResult(epsilon, delta, bound, confidence, len(scores), "threshold")
-    bound = gaussian_lower_bound(first, second, delta, confidence).epsilon
-    power = gaussian_power(gaussian_shift(epsilon, delta), len(scores), delta, confidence).epsilon
-    return AuditResult(epsilon, delta, bound, confidence, len(scores), "gaussian", power)
+        power = power_of_threshold(epsilon, delta, runs, confidence)
+    return AuditResult(
+        epsilon, delta, plan.epsilon_achieved, bound, confidence, runs, method, power.expected, power.noise
+    )
 
 
-def _score(suspects: tuple[Prepared, Prepared], truth: int, streams: Streams, parts: Sequence[str] | None) -> float:
-    """Evidence for the second table from one fit on the table numbered `truth`."""
-    recipe = suspects[truth].recipe
-    oracle = PrivateOracle(suspects[truth].rows, recipe.plan, streams)
-    witness = Witness(oracle, recipe.plan, (suspects[0].rows, suspects[1].rows))
+def score(
+    recipe: Recipe, suspects: tuple[Rows, Rows], truth: int, streams: Streams, parts: Sequence[str] | None = None
+) -> float:
+    """Evidence for the second table from one run on the table numbered `truth`."""
+    oracle = PrivateOracle(suspects[truth], recipe.plan, streams)
+    witness = Witness(oracle, recipe.plan, suspects)
     run(recipe.solver, recipe.problem, witness)
     oracle.require_promise_kept()
     if parts is None:

@@ -115,7 +115,7 @@ def epsilon_lower_bound(
     test_a, test_b = a[half_a:], b[half_b:]
     hits_a, hits_b = (_hits(np.sort(test), np.array([threshold]), above) for test in (test_a, test_b))
     likelier, rarer = ((hits_b, test_b.size), (hits_a, test_a.size))[:: 1 if b_likelier else -1]
-    epsilon = float(_log_ratio(*likelier, *rarer, delta, confidence)[0])
+    epsilon = float(log_ratio(*likelier, *rarer, delta, confidence)[0])
     return LowerBound(
         epsilon=max(epsilon, 0.0),
         delta=delta,
@@ -173,15 +173,34 @@ def gaussian_power(mu: float, pairs: int, delta: float, confidence: float = 0.99
     >>> 0.4 < gaussian_power(0.5, 10_000, delta=0.05).mu < 0.5
     True
     """
+    return _from_pairs(int(_right_share(mu) * pairs), pairs, delta, confidence)
+
+
+def right_pairs_needed(mu: float, pairs: int, confidence: float = 0.999) -> int:
+    """How many of the pairs must be right for `gaussian_lower_bound` to refute μ; `pairs` + 1 if all are too few."""
+    counts = np.arange(pairs + 1)
+    refuting = _least_share(counts, pairs, confidence) > _right_share(mu)
+    return int(np.argmax(refuting)) if refuting.any() else pairs + 1
+
+
+def _right_share(mu: float) -> float:
+    """Probability of a right pair for a mechanism that is exactly one Gaussian of this μ."""
     from scipy.stats import norm
 
-    return _from_pairs(int(norm.cdf(mu / np.sqrt(2.0)) * pairs), pairs, delta, confidence)
+    return float(norm.cdf(mu / np.sqrt(2.0)))
+
+
+def _least_share(right: Counts, pairs: int, confidence: float) -> Floats:
+    """One-sided Clopper–Pearson bound on the share of right pairs."""
+    from scipy.stats import beta
+
+    return np.where(right == 0, 0.0, beta.ppf(1 - confidence, np.maximum(right, 1), pairs - right + 1))
 
 
 def _from_pairs(right: int, pairs: int, delta: float, confidence: float) -> GaussianBound:
-    from scipy.stats import beta, norm
+    from scipy.stats import norm
 
-    least = float(beta.ppf(1 - confidence, right, pairs - right + 1)) if right else 0.0
+    least = float(_least_share(np.array([right]), pairs, confidence)[0])
     mu = max(0.0, float(np.sqrt(2.0) * norm.ppf(least)))
     epsilon = gaussian_epsilon(mu, delta) if mu > 0 else 0.0
     return GaussianBound(mu, epsilon, delta, confidence, right, pairs)
@@ -218,7 +237,7 @@ def _choose(a: Floats, b: Floats, delta: float, confidence: float) -> tuple[floa
         hits_a, hits_b = _hits(sorted_a, thresholds, above), _hits(sorted_b, thresholds, above)
         for b_likelier in (True, False):
             likelier, rarer = ((hits_b, b.size), (hits_a, a.size))[:: 1 if b_likelier else -1]
-            values = _log_ratio(*likelier, *rarer, delta, confidence)
+            values = log_ratio(*likelier, *rarer, delta, confidence)
             i = int(np.argmax(values))
             best = max(best, (float(values[i]), float(thresholds[i]), above, b_likelier))
     return best[1:]
@@ -229,7 +248,7 @@ def _hits(ordered: Floats, thresholds: Floats, above: bool) -> Counts:
     return ordered.size - at_most if above else at_most
 
 
-def _log_ratio(hits: Counts, runs: int, alarms: Counts, others: int, delta: float, confidence: float) -> Floats:
+def log_ratio(hits: Counts, runs: int, alarms: Counts, others: int, delta: float, confidence: float) -> Floats:
     """log((lower bound on hits/runs − δ)/(upper bound on alarms/others)), −∞ where nothing is left."""
     from scipy.stats import beta
 

@@ -1,66 +1,327 @@
-"""`dpadmm audit`: attack a solver many times and say which ε its noise cannot have."""
+"""`dpadmm audit`: attack a solver, a saved model or one fit on a real table, and say which ε it cannot have."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpadmm.cli.options import Epsilon, Json, Relation, Seed, SolverName
-from dpadmm.cli.screen import print_json, print_line, print_pairs
+from dpadmm.cli import options
+from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
+from dpadmm.cli.model_folder import features_of, read_encoded, read_model
+from dpadmm.cli.outputs import check_new_file, write_new_file
+from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
+from dpadmm.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpadmm.audit import AuditResult, ModelAudit, OneRunResult
 
 HELP = """\
-Attack a solver: does its noise keep what it claims? Needs no data.
+Attack a solver, a saved model, or one fit on a real table: is the noise enough for the claim?
 
-Trains logistic regression on two made-up neighbouring tables that differ as much as the claim allows for, --runs \
-times on each, and lets an attacker who knows both tables guess from the noisy answers which one was used. A lower \
-bound above the claim refutes it; one below it proves nothing. Full-data solvers are tested against the Gaussian \
-they claim to be, mini-batch solvers against (ε, δ) itself, which takes more runs.
+With or without a model no data is needed: trains on two made-up neighbouring tables that differ as much as the claim \
+allows for, --runs times on each, and lets an attacker who knows both guess from the noisy answers which one was used. \
+A lower bound above the claim refutes it; one below it proves nothing. Full-data solvers are tested against the \
+Gaussian they claim to be, mini-batch solvers against (ε, δ) itself, which takes more runs.
+
+--one-run adds canaries to a private table, trains once, and counts right guesses about them. That fit costs its whole \
+budget, and its model is thrown away.
 
 \b
 Examples
   dpadmm audit --solver auto --epsilon 1
-  dpadmm audit --solver dp-sadmm --epsilon 0.5 --runs 20000 --json
+  dpadmm audit --solver all --epsilon 1 --runs 5000 --picture audit.svg
+  dpadmm audit model --json                 # as written by `dpadmm fit`
+  dpadmm audit --one-run people.csv --schema people.toml --target income \\
+      --epsilon 1 --delta 1e-6 --ledger team.db --dataset people
 """
 
-AuditDelta = Annotated[float, typer.Option("--delta", "-d", metavar="X", help="δ of the claim; large ones show more.")]
-Runs = Annotated[int, typer.Option("--runs", "-r", metavar="N", min=200, help="Fits on each of the two tables.")]
-Confidence = Annotated[float, typer.Option("--confidence", metavar="X", help="Of the lower bound, over the runs.")]
-AuditSteps = Annotated[int, typer.Option("--steps", "-t", metavar="N", min=2, help="Solver steps of each fit.")]
+ALL = "all"
+SOLVER_RUNS = 2000
+DEFAULTS = {
+    "relation": "replace-one",
+    "canaries": 500,
+    "invalid_rows": "error",
+    "model": "logistic",
+    "row_norm": 1.0,
+    "no_intercept": False,
+}
+"""Of options that do not start as None."""
+ONLY_OF_A_TABLE = (
+    *("schema", "target", "canaries", "guesses", "rows", "invalid_rows", "ledger", "dataset", "model", "batch_size"),
+    *("sampler", "accountant", "clip_norm", "row_norm", "no_intercept"),
+)
+SOLVER_CONFIDENCE, ONE_RUN_CONFIDENCE = 0.999, 0.99
+
+
+def _one_run(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="One run on a real table", **more)
+
+
+def _attack(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel="Attack", **more)
+
+
+AuditedModel = Annotated[Path | None, typer.Argument(metavar="MODEL_DIR", help="Folder written by `dpadmm fit`.")]
+AuditedSolver = Annotated[str | None, _attack("--solver", "-s", metavar="NAME", help="A solver, or all.")]
+AuditEpsilon = Annotated[float | None, _attack("--epsilon", "-e", metavar="X", help="ε of the claim.")]
+AuditDelta = Annotated[float | None, _attack("--delta", "-d", metavar="X", help="δ of the claim; else 0.05.")]
+Runs = Annotated[int | None, _attack("--runs", "-r", metavar="N", min=200, help="Fits on each of the two tables.")]
+Confidence = Annotated[
+    float | None, _attack("--confidence", metavar="X", help="Of the lower bound; 0.999, one run: 0.99.")
+]
+AuditSteps = Annotated[int | None, _attack("--steps", "-t", metavar="N", min=2, help="Solver steps of each fit.")]
+Picture = Annotated[
+    Path | None, options._output("--picture", metavar="FILE", help="Write a .png or .svg: claimed, proven, audited.")
+]
+OneRunTable = Annotated[Path | None, _one_run("--one-run", metavar="TABLE", help="Private table to train on once.")]
+OneRunSchema = Annotated[Path | None, _one_run("--schema", metavar="FILE", help="TOML file that declares the columns.")]
+CanaryCount = Annotated[int, _one_run("--canaries", metavar="N", min=20, help="Made-up rows to add.")]
+Guesses = Annotated[int | None, _one_run("--guesses", metavar="N", min=2, help="Guesses about them.")]
 
 
 def audit(
     *,
-    solver: SolverName = "auto",
-    epsilon: Epsilon,
-    delta: AuditDelta = 0.05,
-    relation: Relation = "replace-one",
-    runs: Runs = 2000,
-    confidence: Confidence = 0.999,
-    steps: AuditSteps = 2,
-    seed: Seed = None,
-    json: Json = False,
+    model_dir: AuditedModel = None,
+    solver: AuditedSolver = None,
+    epsilon: AuditEpsilon = None,
+    delta: AuditDelta = None,
+    relation: options.Relation = "replace-one",
+    runs: Runs = None,
+    confidence: Confidence = None,
+    steps: AuditSteps = None,
+    one_run: OneRunTable = None,
+    schema: OneRunSchema = None,
+    target: options.Target = None,
+    canaries: CanaryCount = 500,
+    guesses: Guesses = None,
+    rows: options.NominalRows = None,
+    invalid_rows: options.InvalidRows = "error",
+    ledger: options.LedgerPlace = None,
+    dataset: options.LedgerDataset = None,
+    model: options.Model = "logistic",
+    batch_size: options.BatchSize = None,
+    sampler: options.SamplerName = None,
+    accountant: options.Accountant = None,
+    clip_norm: options.ClipNorm = None,
+    row_norm: options.RowNorm = 1.0,
+    no_intercept: options.NoIntercept = False,
+    seed: options.Seed = None,
+    picture: Picture = None,
+    force: options.Force = False,
+    json: options.Json = False,
 ) -> None:
     """Read the command line."""
-    from dpadmm.audit import audit_solver
+    if picture is not None:
+        _check_picture(picture, force)
+    of_a_table = {name: value for name, value in locals().items() if name in ONLY_OF_A_TABLE}
+    if model_dir is not None:
+        claim = {"solver": solver, "epsilon": epsilon, "delta": delta, "relation": relation, "steps": steps}
+        _refuse_together("a model folder", one_run=one_run, **claim, **of_a_table)
+        results: dict[str, Any] = {str(model_dir): _audited_model(model_dir, runs, confidence, seed, json)}
+    elif epsilon is None:
+        raise InvalidParameter("no --epsilon and no model", "a claim", "give --epsilon X, or the folder of a model")
+    elif one_run is not None:
+        _refuse_together("--one-run", runs=runs)
+        request = _request(locals())
+        results = {str(one_run): _audited_once(request, canaries, guesses, confidence or ONE_RUN_CONFIDENCE, json)}
+    else:
+        _refuse_together("no --one-run", **of_a_table)
+        results = _audited_solvers(solver or "auto", epsilon, delta, runs, confidence, relation, steps, seed, json)
+    if picture is not None:
+        _draw(picture, results)
 
-    result = audit_solver(solver, epsilon, delta, runs, confidence, relation, steps, seed)
+
+def _audited_solvers(
+    name: str,
+    epsilon: float,
+    delta: float | None,
+    runs: int | None,
+    confidence: float | None,
+    relation: str,
+    steps: int | None,
+    seed: int | None,
+    json: bool,
+) -> dict[str, AuditResult]:
+    from dpadmm.audit import audit_solver
+    from dpadmm.audit.end_to_end import AUDIT_DELTA, AUDIT_STEPS
+    from dpadmm.solvers.base import SOLVERS
+
+    results = {}
+    for each in SOLVERS if name == ALL else (name,):
+        with working(f"attacking {each}", visible=not json):
+            results[each] = audit_solver(
+                each,
+                epsilon,
+                AUDIT_DELTA if delta is None else delta,
+                runs or SOLVER_RUNS,
+                confidence or SOLVER_CONFIDENCE,
+                relation,
+                steps or AUDIT_STEPS,
+                seed,
+            )
+    entries = [{"solver": each, "relation": relation, **_entry(result)} for each, result in results.items()]
     if json:
-        print_json({"solver": solver, "relation": relation, **asdict(result), "refuted": result.refuted})
-        return
-    power = [] if result.power is None else [("power", f"full use of the claim would show as ε ≥ {result.power:.4g}")]
-    print_pairs(
-        f"Audit of {solver}",
+        print_json({"audits": entries} if name == ALL else entries[0])
+    elif name == ALL:
+        _print_all(results, relation)
+    else:
+        _print_two_tables(f"Audit of {name}", results[name], relation)
+    return results
+
+
+def _audited_model(
+    folder: Path, runs: int | None, confidence: float | None, seed: int | None, json: bool
+) -> ModelAudit:
+    from dpadmm.audit import audit_model
+
+    model = read_model(folder)
+    with working("attacking the plan of the model", visible=not json):
+        result = audit_model(model, runs, confidence or SOLVER_CONFIDENCE, seed)
+    if json:
+        print_json({"model": str(folder), **_entry(result)})
+        return result
+    _print_two_tables(
+        f"Audit of {folder}",
+        result,
+        result.relation,
         [
-            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {relation}"),
-            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
-            *power,
-            ("runs", f"{result.runs:,} on each of two neighbouring tables, {result.method} test"),
+            ("statement", "unseeded, and agrees with the recorded plan"),
+            ("solver", result.solver),
+            ("proof", result.proof),
         ],
     )
+    return result
+
+
+def _audited_once(
+    request: FitRequest, canaries: int, guesses: int | None, confidence: float, json: bool
+) -> OneRunResult:
+    from dpadmm.audit import audit_one_run
+
+    declared = declared_schema(request)
+    model = declared_model(request, declared, verbose=False)
+    check_public_choices(request, model, declared)
+    table = read_encoded(request.table, declared, with_target=True, blank_invalid=request.invalid_rows == "zero")
+    with working("training once, with canaries", visible=not json):
+        result = audit_one_run(model, features_of(table), table.y, canaries, guesses, confidence)
+    if json:
+        print_json(_entry(result))
+        return result
+    print_pairs(
+        f"One-run audit of {result.solver}",
+        [
+            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {result.relation}"),
+            ("proven", f"ε ≤ {result.proven:.4g}"),
+            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            ("guesses", f"{result.correct:,} of {result.guesses:,} right, about {result.canaries:,} canaries"),
+            *_power(result),
+            ("runs", f"{result.runs}, which {'was charged' if request.ledger else 'nothing has charged'}"),
+        ],
+    )
+    _print_verdict(result.refuted)
+    if request.ledger is None:
+        print_line("This fit spent its whole budget: count it, or name a --ledger and a --dataset.")
+    return result
+
+
+def _request(given: dict[str, Any]) -> FitRequest:
+    """The options as `dpadmm fit` would have them; penalties are left out, because they cost no privacy."""
+    if given["schema"] is None or given["delta"] is None:
+        raise InvalidParameter(
+            "--one-run without --schema or --delta", "both, as for `dpadmm fit`", "declare the columns and the claim"
+        )
+    if given["solver"] == ALL:
+        raise InvalidParameter(
+            "--one-run with --solver all", "one solver", "every fit costs its whole budget: name one"
+        )
+    shared = {name: value for name, value in given.items() if name in FitRequest.__dataclass_fields__}
+    unused = {"penalty": "none", "alpha": 1e-4, "l1_ratio": 0.5, "graph": None, "groups": None, "smoothing": None}
+    return FitRequest(
+        **{**shared, **unused, "table": given["one_run"], "solver": given["solver"] or "auto"}, out=Path(), quiet=True
+    )
+
+
+def _entry(result: AuditResult | OneRunResult) -> dict[str, Any]:
+    return {**asdict(result), "refuted": result.refuted}
+
+
+def _print_two_tables(title: str, result: AuditResult, relation: str, more: Sequence[tuple[str, str]] = ()) -> None:
+    print_pairs(
+        title,
+        [
+            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {relation}"),
+            ("proven", f"ε ≤ {result.proven:.4g}"),
+            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            *_power(result),
+            ("runs", f"{result.runs:,} on each of two neighbouring tables, {result.method} test"),
+            *more,
+        ],
+    )
+    _print_verdict(result.refuted)
+
+
+def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
+    seen = (
+        f"noise below {result.detectable_noise:.2f} of what is needed would be seen in 95 of 100 such audits"
+        if result.detectable_noise
+        else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
+    )
+    return [("power", f"full use of the claim would show as ε ≥ {result.power:.4g}; {seen}")]
+
+
+def _print_verdict(refuted: bool) -> None:
     print_line(
         "The claim is REFUTED."
-        if result.refuted
+        if refuted
         else "The claim stands: no attack of this kind and size refutes it. That is no proof."
     )
+
+
+def _print_all(results: dict[str, AuditResult], relation: str) -> None:
+    first = next(iter(results.values()))
+    print_line(f"Audit at δ = {first.delta:g}, {relation}, {first.runs:,} runs on each of two tables", style="bold")
+    print_table(
+        ("solver", "claimed ε", "proven", "lower bound", "full use would show", "noise seen below", "test", "verdict"),
+        [
+            (
+                name,
+                f"{result.claimed:g}",
+                f"{result.proven:.4g}",
+                f"{result.lower_bound:.4g}",
+                f"{result.power:.4g}",
+                f"{result.detectable_noise:.2f}",
+                result.method,
+                "REFUTED" if result.refuted else "stands",
+            )
+            for name, result in results.items()
+        ],
+    )
+    print_line(f"Confidence {first.confidence:g} for each line. What stands is not refuted; that is no proof.")
+
+
+def _refuse_together(what: str, **others: Any) -> None:
+    given = ["--" + name.replace("_", "-") for name, value in others.items() if value != DEFAULTS.get(name)]
+    if given:
+        raise InvalidParameter(f"{', '.join(given)} with {what}", "options of one kind of audit", "drop one of them")
+
+
+def _check_picture(picture: Path, force: bool) -> None:
+    from dpadmm.report.audits import FORMATS
+
+    if picture.suffix.lower().lstrip(".") not in FORMATS:
+        raise InvalidParameter(f"--picture {picture.name}", "a name ending in .png or .svg", "choose one of these")
+    check_new_file(picture, force)
+
+
+def _draw(picture: Path, results: dict[str, Any]) -> None:
+    from dpadmm.report.audits import Audited, audit_picture
+
+    audits = [
+        Audited(Path(name).name, result.claimed, result.proven, result.lower_bound, result.power)
+        for name, result in results.items()
+    ]
+    write_new_file(picture, audit_picture(audits, picture.suffix.lower().lstrip(".")))

@@ -1,0 +1,338 @@
+"""Broken versions of the library that an audit must refute: each breaks one thing, inside a `with` and nowhere else.
+
+`MUTANTS` maps a name to a function of the number of runs that carries out the audit of one mutant. The same numbers of
+runs are used by `python -m experiments.audit` and by `tests/privacy/test_mutants.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from dpadmm import DPLogisticRegression
+from dpadmm.audit import audit_fit, audit_one_run, audit_solver, epsilon_lower_bound, worst_pair
+from dpadmm.audit.neighbours import Table
+from dpadmm.audit.printed import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
+from dpadmm.privacy.statistics import JointMoments
+from dpadmm.problem import Squared
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.randomness import Streams, make_streams
+
+ROWS, DELTA = 8, 0.1
+FAR = 1e3
+"""Targets so far from every margin that squared-loss gradients are clipped."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was claimed, and what the audit of the mutant and of the honest library under the same attack found."""
+
+    claimed: float
+    audited: float
+    honest: float | None
+    runs: int
+
+    @property
+    def caught(self) -> bool:
+        return self.audited > self.claimed
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is broken, how it is audited, and with how many runs."""
+
+    broken: str
+    audit: Callable[[int], Verdict]
+    runs: int
+
+
+# -- broken parts ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def no_clip() -> Iterator[None]:
+    honest = LocalRows.gradient_sum
+    with patch.object(LocalRows, "gradient_sum", lambda rows, x, clip, batch: honest(rows, x, np.inf, batch)):
+        yield
+
+
+@contextmanager
+def less_noise(factor: float) -> Iterator[None]:
+    honest = PrivateOracle.release
+
+    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
+        return honest(oracle, replace(query, noise_multiplier=factor * query.noise_multiplier), clip_norm, total)
+
+    with (
+        patch.object(PrivateOracle, "release", release),
+        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
+    ):
+        yield
+
+
+@contextmanager
+def twice_the_rate() -> Iterator[None]:
+    honest = TruncatedPoisson.draw
+
+    def draw(sampler: Any, n_rows: int, stream: Any) -> Any:
+        return honest(replace(sampler, rate=2 * sampler.rate, cap=n_rows), n_rows, stream)
+
+    with patch.object(TruncatedPoisson, "draw", draw):
+        yield
+
+
+@contextmanager
+def range_from_the_data() -> Iterator[None]:
+    honest = RowMap.pack
+
+    def pack(rowmap: Any, X: Any, keep: Any = None) -> Any:
+        low, high = X.min(axis=0), X.max(axis=0)
+        return honest(rowmap, (X - low) / (high - low), keep)
+
+    with patch.object(RowMap, "pack", pack):
+        yield
+
+
+@contextmanager
+def norm_from_the_data() -> Iterator[None]:
+    honest = RowMap.pack
+    with patch.object(RowMap, "pack", lambda m, X, keep=None: honest(m, X / np.linalg.norm(X, axis=1).max(), keep)):
+        yield
+
+
+@contextmanager
+def half_the_joint_sensitivity() -> Iterator[None]:
+    honest = JointMoments.reach
+    with patch.object(JointMoments, "reach", lambda statistic, relation: honest(statistic, relation) / 2):
+        yield
+
+
+@contextmanager
+def bare_second_moment() -> Iterator[None]:
+    honest = PrivateOracle.release
+
+    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
+        noisy = honest(oracle, query, clip_norm, total)
+        return noisy if query.kind != "moments" else np.concatenate([noisy[:1], total[1:] / query.denominator])
+
+    with patch.object(PrivateOracle, "release", release):
+        yield
+
+
+# -- audits of whole fits ----------------------------------------------------------------------------------------------
+
+
+def of_solver(name: str, broken: Callable[[], Any], epsilon: float = 1.0) -> Callable[[int], Verdict]:
+    def audit(runs: int) -> Verdict:
+        with broken():
+            found = audit_solver(name, epsilon, runs=runs, random_state=0)
+        honest = audit_solver(name, epsilon, runs=runs, random_state=0)
+        return Verdict(epsilon, found.lower_bound, honest.lower_bound, runs)
+
+    return audit
+
+
+def of_fit(
+    broken: Callable[[], Any],
+    tables: Callable[[], tuple[Table, Table]],
+    delta: float = DELTA,
+    parts: Any = None,
+    **more: Any,
+) -> Callable[[int], Verdict]:
+    def audit(runs: int) -> Verdict:
+        options = {"steps": 2, "fit_intercept": False, "classes": (0, 1), "random_state": 0, **more}
+        model = DPLogisticRegression(1.0, delta, **options)
+        with broken():
+            found = audit_fit(model, *tables(), runs=runs, parts=parts)
+        honest = audit_fit(model, *tables(), runs=runs, parts=parts)
+        return Verdict(1.0, found.lower_bound, honest.lower_bound, runs)
+
+    return audit
+
+
+def one_long_row() -> tuple[Table, Table]:
+    """Short rows, of which one is long in the first table."""
+    short, y = np.tile([[0.0], [0.02]], (ROWS // 2, 1)), np.zeros(ROWS, dtype=int)
+    long = np.concatenate([short[:-1], np.ones((1, 1))])
+    return (long, y), (short, y)
+
+
+def appeared() -> tuple[Table, Table]:
+    """Replace-one neighbours with another second moment: a unit row, or a zero row with the other label."""
+    (X, y), _ = worst_pair(ROWS)
+    return (X, y), (np.zeros_like(X), np.concatenate([[1], y[1:]]))
+
+
+def one_run_without_noise(runs: int) -> Verdict:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5))
+    y = (X[:, 0] > 0).astype(int)
+    model = DPLogisticRegression(1.0, 1e-5, classes=(0, 1), random_state=0)
+    with less_noise(1e-3):
+        found = audit_one_run(model, X, y, canaries=100)
+    return Verdict(1.0, found.lower_bound, audit_one_run(model, X, y, canaries=100).lower_bound, runs)
+
+
+# -- audits of the oracle on a table of one column ---------------------------------------------------------------------
+
+
+def contributions(*signs: float) -> LocalRows:
+    """A record with sign +1, −1 or 0 contributes +clip, −clip or nothing at the origin."""
+    column = np.asarray(signs, dtype=float)
+    return LocalRows(np.abs(column)[:, None], -FAR * column, Squared())
+
+
+def gradient_plan(sampler: Sampler, n_rows: int, count: int = 1, delta: float = 0.05) -> Plan:
+    return calibrate(Budget(1.0, delta), [Request("gradient", count, 1.0)], sampler, n_rows, cache=False)
+
+
+def of_oracle(
+    plan: Plan,
+    tables: tuple[LocalRows, LocalRows],
+    score: Callable[[Any], float],
+    mutant: Callable[[LocalRows, Streams], Any],
+) -> Callable[[int], Verdict]:
+    """Scores of `runs` oracles on each of two tables, mutant and honest."""
+
+    def bound(make: Callable[[LocalRows, Streams], Any], runs: int) -> float:
+        streams = make_streams(0)
+        scores = [[score(make(rows, streams)) for _ in range(runs)] for rows in tables]
+        return epsilon_lower_bound(*scores, plan.budget.delta).epsilon
+
+    def honest(rows: LocalRows, streams: Streams) -> PrivateOracle:
+        return PrivateOracle(rows, plan, streams)
+
+    return lambda runs: Verdict(1.0, bound(mutant, runs), bound(honest, runs), runs)
+
+
+def first_answer(oracle: PrivateOracle) -> float:
+    return float(oracle.gradient(np.zeros(1))[0])
+
+
+def gap_of_answers(oracle: PrivateOracle) -> float:
+    """At the second point no gradient depends on the target: noise used twice cancels."""
+    there = float(oracle.gradient(np.full(1, 1e6))[0])
+    return first_answer(oracle) - there
+
+
+class RepeatedNoise:
+    """Draws once and says it again."""
+
+    def __init__(self, honest: Streams) -> None:
+        self._drawn = honest.noise.standard_normal((1,))
+
+    def standard_normal(self, shape: tuple[int, ...]) -> Any:
+        return self._drawn.copy()
+
+
+def with_reused_noise(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracle]:
+    def make(rows: LocalRows, streams: Streams) -> PrivateOracle:
+        repeating: Any = SimpleNamespace(noise=RepeatedNoise(streams), sampling=streams.sampling)
+        return PrivateOracle(rows, plan, repeating)
+
+    return make
+
+
+class Realised(PrivateOracle):
+    """Divides by the size of the batch that was drawn."""
+
+    def gradient(self, x: Any, kind: str = "gradient") -> Any:
+        query = self._admit(kind, x)
+        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
+        total = self._rows.gradient_sum(x, query.clip_norm, batch)
+        drawn = len(batch.rows) if batch.rows is not None else self._rows.n_rows
+        # Every batch of equal records has the same mean, whatever its size: no row hides behind the others.
+        mean = total / drawn if drawn else total - query.clip_norm
+        return self.release(query, query.clip_norm, mean * query.denominator)
+
+
+def with_other_sampler(plan: Plan, sampler: Sampler) -> Callable[[LocalRows, Streams], PrivateOracle]:
+    other = replace(plan, queries=tuple(replace(query, sampler=sampler) for query in plan.queries))
+    return lambda rows, streams: PrivateOracle(rows, other, streams)
+
+
+def reused_noise(runs: int) -> Verdict:
+    plan = gradient_plan(Everything(), ROWS, count=2)
+    tables = contributions(1, *[0] * (ROWS - 1)), contributions(-1, *[0] * (ROWS - 1))
+    return of_oracle(plan, tables, gap_of_answers, with_reused_noise(plan))(runs)
+
+
+def realised_batch(runs: int) -> Verdict:
+    plan = gradient_plan(Poisson(0.1), 20, delta=0.01)
+    tables = contributions(1, *[-1] * 19), contributions(-1, *[-1] * 19)
+    return of_oracle(plan, tables, first_answer, lambda rows, streams: Realised(rows, plan, streams))(runs)
+
+
+def fixed_size_as_poisson(runs: int) -> Verdict:
+    plan = gradient_plan(Poisson(0.1), 20, delta=0.01)
+    tables = contributions(1, *[-1] * 19), contributions(-1, *[-1] * 19)
+    return of_oracle(plan, tables, first_answer, with_other_sampler(plan, WithoutReplacement(2, 20)))(runs)
+
+
+# -- the algorithms as printed -----------------------------------------------------------------------------------------
+
+
+def of_printed(algorithm: Any, claimed: float, delta: float, score: Callable[[Any], Any]) -> Callable[[int], Verdict]:
+    def audit(runs: int) -> Verdict:
+        scores = [score(algorithm.release(flipped, runs, np.random.default_rng(flipped))) for flipped in (0, 1)]
+        return Verdict(claimed, epsilon_lower_bound(*scores, delta).epsilon, None, runs)
+
+    return audit
+
+
+def printed_vradmm() -> PrintedVRADMM:
+    """Noise enough for (0.5, 1e-5) of the gradients of 3 epochs of 2 steps on 20 rows."""
+    return PrintedVRADMM(np.sqrt(6) / gaussian_shift(0.5, 1e-5) * 2 / 20, epochs=3, inner_steps=2)
+
+
+MUTANTS: dict[str, Mutant] = {
+    "no clip": Mutant("gradients of any length are summed (dp-gd)", of_solver("dp-gd", no_clip), 500),
+    "half the noise": Mutant("σ × 0.5 (full-admm)", of_solver("full-admm", lambda: less_noise(0.5)), 600),
+    "half the noise, mini-batches": Mutant("σ × 0.5 (dp-sgd)", of_solver("dp-sgd", lambda: less_noise(0.5)), 4000),
+    "twice the rate": Mutant("batches twice as large as accounted (dp-sgd)", of_solver("dp-sgd", twice_the_rate), 2500),
+    "reused noise": Mutant("the same noise on two releases", reused_noise, 1000),
+    "realised batch size": Mutant("mean over the batch drawn, not its expectation", realised_batch, 10_000),
+    "fixed size as Poisson": Mutant("batches of fixed size, accounted as Poisson", fixed_size_as_poisson, 10_000),
+    "range from the data": Mutant(
+        "features scaled by their observed minimum and maximum", of_fit(range_from_the_data, one_long_row), 1000
+    ),
+    "norm from the data": Mutant("rows scaled by the longest one", of_fit(norm_from_the_data, one_long_row), 1000),
+    "joint sensitivity halved": Mutant(
+        "`auto`: moments charged for half their reach",
+        of_fit(half_the_joint_sensitivity, lambda: worst_pair(ROWS)),
+        1500,
+    ),
+    "cap ignored": Mutant(
+        "`auto`: whitened gradients of any length", of_fit(no_clip, lambda: worst_pair(200), delta=0.004), 600
+    ),
+    "bare second moment": Mutant(
+        "`auto`: second moment without noise", of_fit(bare_second_moment, appeared, parts=["moments"]), 300
+    ),
+    "un-noised dual": Mutant(
+        "DP-VRADMM as printed: exact dual reset", of_printed(printed_vradmm(), 0.5, 1e-5, lambda out: out[1]), 200_000
+    ),
+    "missing η": Mutant(
+        "mpADMM as printed, η = 5: sensitivity without η",
+        of_printed(PrintedMPADMM(1 / gaussian_shift(1.0, 1e-5)), 1.0, 1e-5, lambda out: out[0] + out[1]),
+        200_000,
+    ),
+    "σ of Theorem 2": Mutant(
+        "DP-SADMM as printed, where its theorem does not hold",
+        of_printed(PrintedSADMM(), 1.0, 5e-4, lambda out: out),
+        200_000,
+    ),
+    "no noise, one run": Mutant("σ × 0.001, found by one fit with 100 canaries", one_run_without_noise, 1),
+}

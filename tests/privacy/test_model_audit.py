@@ -1,0 +1,198 @@
+"""Audit of a fitted or loaded model: statement, accountant and the recorded plan, attacked without a row."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, load_model
+from dpadmm.audit import audit_model
+from dpadmm.audit.end_to_end import attack
+from dpadmm.audit.neighbours import FAR, OneAmongZeros, long_row, worst_rows
+from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
+from dpadmm.errors import FileProblem, InvalidParameter, PrivacyError
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem.losses import Logistic
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.randomness import make_streams
+from dpadmm.solvers.base import SOLVERS
+from experiments.mutants import less_noise
+
+ROWS = 400
+
+
+def table(seed=0, features=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, features))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def fitted(epsilon=1.0, delta=1e-3, kind=DPLogisticRegression, **more):
+    X, y = table()
+    declared = {} if kind is DPLinearRegression else {"classes": (0, 1)}
+    return kind(epsilon, delta, **{**declared, **more}).fit(X, y)
+
+
+class TestHonestModels:
+    def test_keys(self):
+        model = fitted(steps=3)
+        result = audit_model(model, runs=300, random_state=0)
+        assert (result.claimed, result.delta, result.runs, result.confidence) == (1.0, 1e-3, 300, 0.999)
+        assert (result.solver, result.relation, result.method) == ("auto", "replace-one", "gaussian")
+        assert result.proven == pytest.approx(model.privacy_.epsilon_achieved)
+        assert result.lower_bound <= result.proven <= 1.0
+        assert result.proof == model.plan_.proof_status
+        assert not result.refuted
+
+    def test_comes_near_a_large_claim(self):
+        result = audit_model(fitted(6.0, steps=3, solver="dp-gd", clip_norm=0.1), runs=1000, random_state=0)
+        assert 0.8 * result.power < result.lower_bound <= 6.0
+
+    @pytest.mark.parametrize(
+        ("name", "more"),
+        [(name, {"steps": 3, "clip_norm": None if name == "auto" else 0.1}) for name in SOLVERS]
+        + [("auto", {}), ("auto", {"class_weight": {0: 2.0, 1: 1.0}}), ("auto", {"penalty": "l1", "bounds": (-3, 3)})],
+    )
+    def test_every_solver_can_be_made_again_from_a_folder(self, tmp_path, name, more):
+        fitted(solver=name, **more).save(tmp_path / "model")
+        model = load_model(tmp_path / "model")
+        assert remade(model).plan == model.plan_
+        assert remade(model).solver.name == name
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("epsilon", [0.2, 1.0])
+    @pytest.mark.parametrize("name", list(SOLVERS))
+    def test_every_solver(self, name, epsilon):
+        model = fitted(epsilon, solver=name, steps=3, clip_norm=None if name == "auto" else 0.1)
+        assert not audit_model(model, runs=300, random_state=0).refuted
+
+    @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+    @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC, DPLinearRegression])
+    def test_every_estimator_and_relation(self, kind, relation):
+        result = audit_model(fitted(kind=kind, relation=relation, steps=2), runs=200, random_state=0)
+        assert (result.relation, result.refuted) == (relation, False)
+
+    def test_more_classes_and_text_labels(self, tmp_path):
+        X, y = table()
+        DPLogisticRegression(1.0, 1e-3, steps=2).fit(X, np.array(["no", "maybe", "yes"])[y + (X[:, 1] > 1)]).save(
+            tmp_path / "model"
+        )
+        assert not audit_model(load_model(tmp_path / "model"), runs=200, random_state=0).refuted
+
+
+class TestBrokenModels:
+    @pytest.mark.parametrize("name", ["auto", "full-admm", "dp-sgd"])
+    def test_a_library_without_noise_is_refuted(self, name):
+        batch = {"clip_norm": 0.1, "batch_size": ROWS // 2}
+        model = fitted(solver=name, steps=3, **({} if name == "auto" else batch))
+        with less_noise(0.02):
+            assert audit_model(model, runs=300, random_state=0).refuted
+
+    def test_a_recorded_plan_with_less_noise_is_refused_by_the_accountant(self):
+        model = fitted(steps=3)
+        fields = model.plan_.to_dict()
+        for query in fields["queries"]:
+            query["noise_multiplier"] /= 2
+        model.plan_ = Plan.from_dict(fields)
+        model.privacy_ = replace(model.privacy_, plan_digest=model.plan_.digest)
+        with pytest.raises((PrivacyError, FileProblem)):
+            audit_model(model, runs=200)
+
+    def test_and_by_the_attack(self):
+        """Were the accountant wrong too, the runs would still tell."""
+        model = fitted(steps=3)
+        recipe = remade(model)
+        quiet = replace(
+            recipe.plan,
+            queries=tuple(replace(q, noise_multiplier=q.noise_multiplier / 8) for q in recipe.plan.queries),
+        )
+        suspects = worst_rows(model, model.row_map_, ROWS)
+        assert attack(replace(recipe, plan=quiet), suspects, make_streams(0), 400).refuted
+
+
+class TestStatements:
+    def test_seeded_models_are_refused(self):
+        with pytest.raises(PrivacyError, match="seeded"):
+            audit_model(fitted(random_state=3), runs=200)
+
+    def test_a_statement_about_another_plan_is_refused(self):
+        one, other = fitted(1.0), fitted(0.5)
+        with pytest.raises(FileProblem, match="another plan"):
+            check_statement(one.privacy_, other.plan_)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"epsilon": 0.1},
+            {"delta": 1e-9},
+            {"relation": "add-remove"},
+            {"epsilon_achieved": 0.5},
+            {"mechanisms": ("nothing",)},
+            {"proof_status": "trust me"},
+        ],
+    )
+    def test_a_statement_that_contradicts_its_plan_is_refused(self, change):
+        model = fitted()
+        with pytest.raises(FileProblem, match=next(iter(change))):
+            check_statement(replace(model.privacy_, **change), model.plan_)
+
+    def test_what_a_folder_does_not_keep_is_said(self, tmp_path):
+        X, y = table()
+        model = DPLogisticRegression(1.0, 1e-3, classes=(0, 1), penalty="graph", graph=np.eye(3)).fit(X, y)
+        model.save(tmp_path / "model")
+        with pytest.raises(InvalidParameter, match="cannot be run again"):
+            audit_model(load_model(tmp_path / "model"), runs=200)
+
+    def test_unfitted_models_are_refused(self):
+        from sklearn.exceptions import NotFittedError
+
+        with pytest.raises(NotFittedError):
+            audit_model(DPLogisticRegression())
+
+
+class TestWorstRows:
+    def test_one_among_zeros_answers_like_the_whole_table(self):
+        row, x = np.array([[0.6, 0.8]]), np.array([0.3, -0.2])
+        whole = LocalRows(np.vstack([row, np.zeros((9, 2))]), np.ones(10), Logistic())
+        short = OneAmongZeros(LocalRows(row, np.ones(1), Logistic()), 10)
+        batches = [
+            Batch(None),
+            Batch(np.array([0, 3])),
+            Batch(np.array([4, 5])),
+            Batch(np.array([2, 0]), np.array([1.0, 0.0])),
+        ]
+        for batch in batches:
+            assert np.allclose(short.gradient_sum(x, 0.1, batch), whole.gradient_sum(x, 0.1, batch))
+            assert np.allclose(
+                short.difference_sum(x, -x, 0.5, 0.2, batch), whole.difference_sum(x, -x, 0.5, 0.2, batch)
+            )
+        assert short.n_rows == whole.n_rows
+        assert np.allclose(short.second_moment_sum(), whole.second_moment_sum())
+        turned = np.array([[0.0, 2.0], [1.0, 0.0]])
+        assert np.allclose(
+            short.transformed(turned).gradient_sum(x, 0.1, Batch(None)),
+            whole.transformed(turned).gradient_sum(x, 0.1, Batch(None)),
+        )
+
+    @pytest.mark.parametrize("bounds", [None, ((-1.0, 5.0), (1.0, 9.0))])
+    def test_long_rows_are_mapped_to_full_length(self, bounds):
+        rowmap = RowMap.declare(0.5, False, bounds, 2)
+        mapped = rowmap.apply(long_row(rowmap, 2, feature=1)[None])[0]
+        assert mapped == pytest.approx([0.0, 0.5])
+        assert FAR > 1
+
+    def test_runs_follow_the_time_they_take(self):
+        model = fitted(steps=2)
+        suspects = worst_rows(model, model.row_map_, ROWS)
+        assert FEWEST_RUNS <= bearable_runs(remade(model), suspects, make_streams(0)) <= MOST_RUNS
+
+
+def test_a_statement_survives_the_folder(tmp_path):
+    fitted().save(tmp_path / "model")
+    words = json.loads((tmp_path / "model" / "model.json").read_text())
+    assert words["privacy"]["plan_digest"] == load_model(tmp_path / "model").plan_.digest
