@@ -61,8 +61,8 @@ class TestHonestModels:
     def test_every_solver_can_be_made_again_from_a_folder(self, tmp_path, name, more):
         fitted(solver=name, **more).save(tmp_path / "model")
         model = load_model(tmp_path / "model")
-        assert remade(model).plan == model.plan_
-        assert remade(model).solver.name == name
+        assert remade(model, model.plan_).plan == model.plan_
+        assert remade(model, model.plan_).solver.name == name
 
     @pytest.mark.slow
     @pytest.mark.parametrize("epsilon", [0.2, 1.0])
@@ -106,7 +106,7 @@ class TestBrokenModels:
     def test_and_by_the_attack(self):
         """Were the accountant wrong too, the runs would still tell."""
         model = fitted(steps=3)
-        recipe = remade(model)
+        recipe = remade(model, model.plan_)
         quiet = replace(
             recipe.plan,
             queries=tuple(replace(q, noise_multiplier=q.noise_multiplier / 8) for q in recipe.plan.queries),
@@ -189,7 +189,7 @@ class TestWorstRows:
     def test_runs_follow_the_time_they_take(self):
         model = fitted(steps=2)
         suspects = worst_rows(model, model.row_map_, ROWS)
-        assert FEWEST_RUNS <= bearable_runs(remade(model), suspects, make_streams(0)) <= MOST_RUNS
+        assert FEWEST_RUNS <= bearable_runs(remade(model, model.plan_), suspects, make_streams(0)) <= MOST_RUNS
 
 
 def test_a_statement_survives_the_folder(tmp_path):

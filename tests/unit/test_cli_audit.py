@@ -136,7 +136,7 @@ class TestModels:
         words["checksum"] = _checksum({key: value for key, value in words.items() if key != "checksum"})
         (model / "model.json").write_text(json.dumps(words))
         assert run(["audit", str(model), *SMALL]) == 4
-        assert "epsilon" in capsys.readouterr().err
+        assert "statement" in capsys.readouterr().err
 
     def test_a_model_has_its_own_claim(self, tmp_path, capsys):
         assert run(["audit", str(tmp_path), "--epsilon", "1"]) == 2

@@ -14,6 +14,7 @@ from dpadmm.estimators.recipe import Recipe, make_recipe
 from dpadmm.oracles.base import Rows
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.randomness import Streams, make_streams
 
@@ -72,10 +73,11 @@ def audit_model(
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    check_statement(model.privacy_, model.plan_)
-    proven = verify_plan(model.plan_)
-    recipe = remade(model)
-    suspects = worst_rows(model, model.row_map_, model.plan_.n_rows)
+    plan = single_fit(model.plan_)
+    check_statement(model.privacy_, plan)
+    proven = verify_plan(plan)
+    recipe = remade(model, plan)
+    suspects = worst_rows(model, model.row_map_, plan.n_rows)
     streams = make_streams(random_state)
     found = attack(
         recipe, suspects, streams, bearable_runs(recipe, suspects, streams) if runs is None else runs, confidence
@@ -97,6 +99,17 @@ def bearable_runs(recipe: Recipe, suspects: tuple[Rows, Rows], streams: Streams)
     return max(FEWEST_RUNS, min(MOST_RUNS, int(BEARABLE / (2 * min(times)))))
 
 
+def single_fit(plan: Plan | SearchPlan) -> Plan:
+    """Refuse the plan of a search: whoever runs one trial of it attacks a part of the promise."""
+    if isinstance(plan, Plan):
+        return plan
+    raise InvalidParameter(
+        "a model chosen by a search",
+        "a model of a single fit",
+        "audit the solver of its trials by `dpadmm audit --solver`; their selection is proved, not audited",
+    )
+
+
 def check_statement(statement: PrivacyStatement, plan: Plan) -> None:
     """Refuse a seeded statement, one about another plan, and one whose numbers are not those of its plan."""
     if statement.seeded:
@@ -112,16 +125,16 @@ def check_statement(statement: PrivacyStatement, plan: Plan) -> None:
         raise _mismatch(f"contradicts its plan in {', '.join(wrong)}")
 
 
-def remade(model: PrivateLinearModel) -> Recipe:
+def remade(model: PrivateLinearModel, plan: Plan) -> Recipe:
     """The solver of a fitted model, made again from its parameters, with the recorded plan.
 
     Weights of rows or classes are not stored; they change what a solver may assume, so both readings are tried.
     """
-    plan, reasons = model.plan_, []
+    reasons: list[str] = []
     target = declared_target(model)
     for weighted in (False, True):
         try:
-            problem = model._problem(target.loss, model.row_map_, model.n_features_in_, weighted)
+            problem = model._problem(target.loss, model.row_map_, model.n_features_in_, weighted, model.graph)
             recipe = make_recipe(problem, plan.budget, plan.n_rows, model._choices())
         except DpadmmError as refusal:
             reasons.append(str(refusal))
@@ -130,7 +143,7 @@ def remade(model: PrivateLinearModel) -> Recipe:
             return replace(recipe, plan=plan)
     raise InvalidParameter(
         "a model whose plan cannot be run again from its stored parameters" + (f" ({reasons[0]})" if reasons else ""),
-        "a model whose options are all stored, no graph or smoother as an object, made by this version",
+        "options that are all stored, no graph or smoother as an object, no private preparation, this version",
         "audit its solver by `dpadmm audit --solver`, or a fitted estimator by `dpadmm.audit.audit_fit`",
     )
 

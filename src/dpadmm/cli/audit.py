@@ -239,7 +239,8 @@ def _request(given: dict[str, Any]) -> FitRequest:
             "--one-run with --solver all", "one solver", "every fit costs its whole budget: name one"
         )
     shared = {name: value for name, value in given.items() if name in FitRequest.__dataclass_fields__}
-    unused = {"penalty": "none", "alpha": 1e-4, "l1_ratio": 0.5, "graph": None, "groups": None, "smoothing": None}
+    unused = {"penalty": "none", "alpha": 1e-4, "l1_ratio": 0.5, "groups": None, "smoothing": None}
+    unused |= {"graph": None, "private_graph": None}
     return FitRequest(
         **{**shared, **unused, "table": given["one_run"], "solver": given["solver"] or "auto"}, out=Path(), quiet=True
     )

@@ -94,6 +94,7 @@ def tune(
     alpha: options.Alpha = 1e-4,
     l1_ratio: options.L1Ratio = 0.5,
     graph: options.Graph = None,
+    private_graph: options.PrivateGraphShare = None,
     groups: options.Groups = None,
     solver: options.SolverName = "auto",
     steps: options.Steps = None,

@@ -60,16 +60,21 @@ class Rows(Protocol):
         """Σ s ⊗ a, √mean · Σ a, √diagonal · Σ a∘a, √length · Σ ‖a‖² with ‖a‖ ≤ 1; empty where the weight is zero."""
         ...
 
+    def transformed(self, matrix: Array | SpikedMap) -> Rows:
+        """The rows Pᵀ row."""
+        ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """Rows as they were given, which bounds and graphs can be learned from before they are trained on."""
+
     def feature_moment_sum(self) -> Array:
         """Σ a aᵀ over the mapped rows divided by their declared norm."""
         ...
 
     def below_sums(self, thresholds: Array) -> Array:
         """Σ (1[x ≤ t] − ½) over the rows as they were given, for each row of thresholds and each feature."""
-        ...
-
-    def transformed(self, matrix: Array | SpikedMap) -> Rows:
-        """The rows Pᵀ row."""
         ...
 
     def remapped(self, rowmap: RowMap) -> Rows:
@@ -167,7 +172,7 @@ class PrivateOracle:
     def feature_moment(self) -> Array:
         """Noisy mean of row rowᵀ for the mapped rows divided by their declared norm."""
         with self._admitted("feature moment") as query:
-            if type(query.statistic) is not FeatureMoment:
+            if type(query.statistic) is not FeatureMoment or not isinstance(self._rows, Preparable):
                 raise QueryRefused("the plan's query is no feature moment")
             return self.release(query, query.clip_norm, self._rows.feature_moment_sum())
 
@@ -177,13 +182,13 @@ class PrivateOracle:
             statistic = query.statistic
             if type(statistic) is not CountsBelow or thresholds.shape != (statistic.levels, statistic.features):
                 raise QueryRefused("the plan's counts are of other features or thresholds")
-            if not np.isfinite(thresholds).all():
-                raise QueryRefused("thresholds must be finite numbers")
+            if not np.isfinite(thresholds).all() or not isinstance(self._rows, Preparable):
+                raise QueryRefused("thresholds must be finite numbers, and rows such as can be counted")
             return self.release(query, query.clip_norm, self._rows.below_sums(thresholds)) + 0.5
 
     def change_map(self, rowmap: RowMap) -> None:
         """Rows are mapped anew by a public rule; every row keeps to the declared norm, so nothing is charged."""
-        if self._seen is not self._rows:
+        if self._seen is not self._rows or not isinstance(self._rows, Preparable):
             raise QueryRefused("rows are mapped anew before coordinates change")
         with np.errstate(all="ignore"):
             self._rows = self._seen = self._rows.remapped(rowmap)
