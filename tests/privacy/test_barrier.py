@@ -147,8 +147,9 @@ class TestRefusals:
                 thread.join()
         finally:
             sys.setswitchinterval(usual)
-        values = np.array(answers).ravel()
-        assert len(np.unique(values)) == values.size
+        # Answers lie on a grid of some 10⁷ likely values: single ones agree by chance, whole answers never do.
+        values = np.array(answers)
+        assert len(np.unique(values, axis=0)) == len(values)
         assert len(answers) == count
 
 

@@ -41,6 +41,7 @@ class PlanRequest:
     batch_size: int | None
     steps: int | None
     accountant: str | None
+    arithmetic: str
     classes: int
 
 
@@ -53,6 +54,7 @@ def plan(
     delta: options.Delta,
     relation: options.Relation = "replace-one",
     accountant: options.Accountant = None,
+    arithmetic: options.ArithmeticName = "granular",
     solver: options.SolverName = "auto",
     sampler: options.SamplerName = None,
     batch_size: options.BatchSize = None,
@@ -61,7 +63,7 @@ def plan(
 ) -> None:
     """Read the command line."""
     request = PlanRequest(
-        rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, classes
+        rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, arithmetic, classes
     )
     summary = summarise(make_plan(request))
     if json:
@@ -89,6 +91,7 @@ def make_plan(request: PlanRequest) -> Recipe:
         steps=request.steps,
         clip_norm=None if solver_class(request.solver, problem) is Auto else 1.0,
         accountant=request.accountant,
+        arithmetic=request.arithmetic,
     )
     return make_recipe(problem, budget, request.rows, choices)
 
@@ -103,6 +106,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "delta": plan.budget.delta,
         "relation": str(plan.budget.relation),
         "accountant": plan.accountant,
+        "arithmetic": str(plan.arithmetic),
         "noise_std": shown.noise_multiplier / shown.denominator,
         "noise_multiplier": shown.noise_multiplier,
         "steps": recipe.solver.steps,
@@ -126,6 +130,7 @@ def _print(summary: dict[str, Any]) -> None:
             ("promise", f"ε = {summary['epsilon']:g}, δ = {summary['delta']:g}, {summary['relation']}"),
             ("certified", f"ε = {summary['epsilon_achieved']:.6g} by the {summary['accountant']} accountant"),
             ("proof", summary["proof_status"]),
+            ("arithmetic", summary["arithmetic"]),
             ("solver", f"{summary['solver']}, {summary['steps']:,} steps, {summary['releases']:,} noisy releases"),
             ("noise on the mean gradient", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
         ],

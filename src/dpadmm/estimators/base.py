@@ -21,7 +21,9 @@ from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.arithmetic import NOMINAL_MARGIN, Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.plan import Plan
@@ -53,7 +55,7 @@ class Prepared:
     """A fit up to the moment the first question is asked; `rows` are private, the rest is public."""
 
     recipe: Recipe
-    rows: LocalRows
+    rows: LocalRows | LatticeRows
     rowmap: RowMap
     target: Target
     assumptions: tuple[str, ...]
@@ -80,6 +82,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     batch_size: int | None
     sampler: str | None
     accountant: str | None
+    arithmetic: str
     invalid_rows: str
     n_rows: int | None
     solver_options: Mapping[str, Any] | None
@@ -172,9 +175,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), self.bounds, X.shape[1])
         nominal, assumed = self._nominal_rows(X.shape[0], budget.relation)
         problem = self._problem(target.loss, rowmap, X.shape[1], weighted)
-        recipe = make_recipe(problem, budget, nominal, self._choices())
+        recipe = make_recipe(problem, budget, nominal, self._choices(weighted))
         affordable(recipe.plan)
-        rows = self._private_rows(X, y, rowmap, target, weights)
+        rows = self._private_rows(X, y, rowmap, target, weights, recipe.plan)
         declared = (DECLARED,) if weighted else ()
         assumptions = (*target.assumptions, *declared, *assumed, *_on_invalid_rows(self.invalid_rows))
         return Prepared(recipe, rows, rowmap, target, assumptions)
@@ -202,7 +205,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             non_negative=rowmap.non_negative,
         )
 
-    def _choices(self) -> Choices:
+    def _choices(self, weighted: bool) -> Choices:
         return Choices(
             self.solver,
             self.sampler,
@@ -212,6 +215,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             self.accountant,
             self.smoothing,
             self.solver_options,
+            self.arithmetic,
+            weighted,
         )
 
     def _nominal_rows(self, actual: int, relation: Relation) -> tuple[int, tuple[str, ...]]:
@@ -231,11 +236,20 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         if isinstance(self.n_rows, bool) or not isinstance(self.n_rows, (int, np.integer)) or self.n_rows < 1:
             raise InvalidParameter(f"n_rows={self.n_rows!r}", "a whole number >= 1", "declare a public row count")
-        return int(self.n_rows), ("the nominal row count n_rows was declared from public knowledge",)
+        return int(self.n_rows), (
+            "the nominal row count n_rows was declared from public knowledge",
+            f"the table has at most {NOMINAL_MARGIN} times that many rows; had it more, the refusal would have told so",
+        )
 
     def _private_rows(
-        self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target, weights: NDArray[np.float64] | None
-    ) -> LocalRows:
+        self,
+        X: Any,
+        y: NDArray[Any],
+        rowmap: RowMap,
+        declared: Target,
+        weights: NDArray[np.float64] | None,
+        plan: Plan,
+    ) -> LocalRows | LatticeRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
         if self.invalid_rows not in ("error", "zero"):
             raise InvalidParameter(f"invalid_rows={self.invalid_rows!r}", "'error' or 'zero'", "choose one of these")
@@ -251,6 +265,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                     "declared labels or finite targets",
                     "declare all classes, clean the labels, or use invalid_rows='zero'",
                 )
+        if plan.arithmetic is Arithmetic.EXACT:
+            limit = most_rows(plan.n_rows, plan.budget.relation)
+            return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)
         if declared.weigh is not None:
             weights = declared.weigh(target) * (1.0 if weights is None else weights)
         return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)

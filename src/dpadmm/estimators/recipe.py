@@ -9,6 +9,7 @@ from typing import Any
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.clipping import SMALLEST_CLIP
@@ -39,6 +40,8 @@ class Choices:
     accountant: str | None = None
     smoothing: Any = None
     options: Mapping[str, Any] | None = None
+    arithmetic: str = "granular"
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     n_rows : int
         Public number of rows.
     """
+    arithmetic = Arithmetic.parse(choices.arithmetic)
     kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
     clip_norm = _clip_norm(choices.clip_norm, problem)
     budget.require_meaningful(n_rows)
@@ -73,7 +77,11 @@ def make_recipe(problem: Problem, budget: Budget, n_rows: int, choices: Choices)
     solver = _solver(kind, problem, setting, batch_size, choices)
     problem = _with_ridge(problem, solver)
     solver.init(problem)  # refuses what the solver cannot take before anything is charged or asked
-    plan = calibrate(budget, solver.requests(problem, clip_norm), sampler, n_rows, choices.accountant)
+    requests = solver.requests(problem, clip_norm)
+    plan = calibrate(budget, requests, sampler, n_rows, choices.accountant, arithmetic=arithmetic)
+    if arithmetic is Arithmetic.EXACT:
+        multipliers = [query.noise_multiplier for query in plan.queries]
+        require_exact_fits(problem.shape[0], multipliers, choices.weighted)
     if any(query.statistic is not None for query in plan.queries):
         plan = replace(plan, proof_status=f"{plan.proof_status}; sensitivities proved here (docs/proofs/auto.md)")
     return Recipe(problem, solver, plan)
