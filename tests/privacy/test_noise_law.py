@@ -62,8 +62,8 @@ def check_noise(residual):
     for lag in range(1, len(residual)):
         require_uncorrelated(residual[lag:], residual[:-lag], f"queries {lag} apart")
     require_uncorrelated(residual[:, 1:], residual[:, :-1], "neighbouring entries")
-    # Noise lies on a grid of some 10⁷ likely values, so single ones repeat by chance; four in a row do not.
-    runs = np.round(residual[:, : residual.shape[1] // 4 * 4].reshape(-1, 4) * 2.0**20)
+    # Noise lies on a grid of some 10⁷ likely values, so single ones repeat by chance; three in a row do not.
+    runs = np.round(np.lib.stride_tricks.sliding_window_view(residual, 3, axis=1).reshape(-1, 3) * 2.0**20)
     if len(np.unique(runs, axis=0)) < len(runs):
         raise Law("noise values appear twice")
 

@@ -79,6 +79,8 @@ class PrivateOracle:
     def __init__(self, rows: Rows, plan: Plan, streams: Streams) -> None:
         if rows.n_rows < 1:
             raise QueryRefused("an empty table has nothing to ask")
+        if plan.arithmetic is Arithmetic.FLOATING:
+            raise QueryRefused("a plan of an earlier version is not carried out; calibrate again")
         self._rows, self._plan, self._streams = rows, plan, streams
         self._seen = rows
         self._lock, self._process = threading.Lock(), os.getpid()
