@@ -28,6 +28,7 @@ DOUBT = 2.0**-40
 """Share by which e^(−x) in double precision may be off, with a wide margin: what lies closer is decided exactly."""
 LAST_BITS = 2.0**-60
 """Covers the rounding of 64 bits to a double, and probabilities too small for a relative error to mean anything."""
+FEWEST_TRIES = 1 << 10
 LONGEST_TAIL = 1 << 8
 """Proposals beyond this many scales, of probability e⁻²⁵⁶, would leave 64-bit integers and are drawn again."""
 
@@ -60,11 +61,15 @@ def discrete_gaussian(sigma: Integers, bits: Bits) -> Integers:
     drawn = np.empty(flat.size, dtype=np.int64)
     open_places = np.arange(flat.size)
     while open_places.size:
-        wanted = flat[open_places]
+        # Short arrays get several tries at once, of which the first that stands counts: calls cost more than bits.
+        tries = max(1, FEWEST_TRIES // open_places.size)
+        wanted = np.tile(flat[open_places], tries)
         proposal, kept = _proposals(wanted, bits)
         kept[kept] = _accepted(proposal[kept], wanted[kept], bits)
-        drawn[open_places[kept]] = proposal[kept]
-        open_places = open_places[~kept]
+        proposal, kept = proposal.reshape(tries, -1), kept.reshape(tries, -1)
+        first, settled = kept.argmax(axis=0), kept.any(axis=0)
+        drawn[open_places[settled]] = proposal[first[settled], np.flatnonzero(settled)]
+        open_places = open_places[~settled]
     return np.asarray(drawn.reshape(np.shape(sigma)))
 
 

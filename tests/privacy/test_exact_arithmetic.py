@@ -285,7 +285,7 @@ class TestEstimators:
     def test_both_relations_and_a_secret_row_count(self, relation):
         options = {"n_rows": 350} if relation == "add-remove" else {}
         text = model(relation=relation, **options).fit(X, Y).privacy_.text
-        assert ("16 times that many rows" in text) == (relation == "add-remove")
+        assert ("4 times that many rows" in text) == (relation == "add-remove")
 
     @pytest.mark.parametrize(
         ("options", "fit", "word"),

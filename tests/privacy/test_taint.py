@@ -67,6 +67,10 @@ def pairs_of_settings():
     yield "smoothing", "logistic", {"solver": "dp-sadmm", "smoothing": 3.0}
     yield "bounds", "squared", {"bounds": (-2.0, 2.0)}
     yield "no-intercept", "logistic", {"fit_intercept": False, "row_norm": 10.0}
+    for solver in ("auto", "full-admm", "dp-sadmm", "dp-vradmm"):
+        yield f"exact-{solver}", "logistic", {"arithmetic": "exact", "solver": solver}
+        yield f"exact-softmax-{solver}", "softmax", {"arithmetic": "exact", "solver": solver}
+    yield "exact-declared", "svm", {"arithmetic": "exact", "relation": "add-remove", "n_rows": 70}
     yield "fixed-rdp", "logistic", {"solver": "ssadmm", "sampler": "fixed", "accountant": "rdp"}
 
 

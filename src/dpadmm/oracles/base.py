@@ -183,10 +183,11 @@ class PrivateOracle:
 
     def _granularly(self, query: Query, clip_norm: float, total: Array) -> Array:
         """Sum and noise each rounded to one public grid, the noise enlarged by what rounding may add to the sum."""
-        grid = math.ldexp(1.0, arithmetic.grid_exponent(clip_norm, query.noise_multiplier, self._most_rows))
-        slack = arithmetic.slack(self._rounding, grid, total.size, clip_norm)
+        grid, deviation = arithmetic.granularity(
+            clip_norm, query.noise_multiplier, self._most_rows, self._rounding, total.size
+        )
         answer = self._streams.noise.standard_normal(total.shape)
-        answer *= query.noise_multiplier * clip_norm * (1.0 + slack) / grid
+        answer *= deviation / grid
         np.rint(answer, out=answer)
         answer += arithmetic.on_grid(total, grid)
         answer *= grid / query.denominator

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ MANTISSA_BITS = 51
 """A sum measured in its grid stays below this power of two, so that rounding and adding are exact in float64."""
 BLOCK_ENTRIES = CHUNK_ENTRIES >> 2
 """Fewest entries in a block of rows that is summed by itself, but for the last."""
-NOMINAL_MARGIN = 16
+NOMINAL_MARGIN = 4
 """How many times more rows than declared a table may have where their number is secret."""
 RESERVED_SHARE = 1e-6
 """Part of δ set aside for the distance between discrete and rounded Gaussian noise."""
@@ -95,6 +96,15 @@ def slack(rounding: float, grid: float, entries: int, clip_norm: float) -> float
     2⁻⁴⁰ covers the rounding of the noise scale itself.
     """
     return 2.0 * rounding + grid * math.sqrt(entries) / clip_norm + 2.0**-40
+
+
+@lru_cache(maxsize=1024)
+def granularity(
+    clip_norm: float, noise_multiplier: float, rows: int, rounding: float, entries: int
+) -> tuple[float, float]:
+    """(grid, noise deviation) of one release of `entries` numbers; the same for every release of a query."""
+    grid = math.ldexp(1.0, grid_exponent(clip_norm, noise_multiplier, rows))
+    return grid, noise_multiplier * clip_norm * (1.0 + slack(rounding, grid, entries, clip_norm))
 
 
 def on_grid(values: NDArray[np.float64], grid: float) -> NDArray[np.float64]:
