@@ -122,6 +122,39 @@ class TestRowsOnALattice:
         parts = [lattice(X[i::3], y[i::3], Logistic(), n=5000).gradient_sum(x, 0.4, ALL).counts for i in range(3)]
         np.testing.assert_array_equal(whole, sum(parts))
 
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_a_row_contributes_the_same_wherever_it_stands(self, turned):
+        """At a point where margins are small differences of large numbers, so that any rounding by place would show."""
+        rng = np.random.default_rng(5)
+        n, half = 300, 19
+        v, w = rng.normal(size=(n, half)), rng.normal(size=(n, half))
+        X = np.hstack([v, v + w * 2.0**-16]) / 12
+        x = 2.0**17 * np.concatenate([np.ones(half), -np.ones(half)])
+        y = rng.choice([-1.0, 1.0], n)
+        P = rng.normal(size=(2 * half, 2 * half))
+        z = np.linalg.solve(P, x) if turned else x
+
+        def counts(part):
+            rows = lattice(X[part], y[part], Logistic(), intercept=False, n=n)
+            return (rows.transformed(P) if turned else rows).gradient_sum(z, 2.0, ALL).counts
+
+        alone = sum(counts(slice(i, i + 1)) for i in range(n))
+        np.testing.assert_array_equal(counts(slice(0, n)), alone)
+        np.testing.assert_array_equal(counts(slice(0, n - 5)) + counts(slice(n - 5, n)), alone)
+
+    def test_entries_are_cut_off_towards_zero(self):
+        """The entries of one contribution in exact arithmetic: no count lies further from zero than the product."""
+        from fractions import Fraction
+
+        rng = np.random.default_rng(6)
+        rows = lattice(rng.normal(size=(1, 30)), np.ones(1), Logistic(), intercept=False)
+        total = rows.gradient_sum(rng.normal(size=30), 0.2, ALL)
+        slope = float(rows._slopes(np.zeros(30), slice(0, 1), 0.2)[0])
+        at_zero = rows.gradient_sum(np.zeros(30), 0.2, ALL)
+        for count, entry in zip(at_zero.counts, rows._rows[0], strict=True):
+            product = Fraction(slope * float(entry)) / Fraction(float(total.unit))
+            assert abs(int(count)) <= abs(product) < abs(int(count)) + 1
+
     @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.outputs}")
     @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix, lambda X: X.astype(np.float32)])
     def test_sums_are_those_of_the_fast_rows(self, loss, make):
