@@ -67,6 +67,11 @@ class TestLaw:
         check_law(drawn[1::2], 40)
         assert abs(np.corrcoef(drawn[::2], drawn[1::2])[0, 1]) < 6 / math.sqrt(COUNT)
 
+    def test_short_arrays_have_the_same_law(self):
+        """They are drawn by several tries at once, of which the first that stands counts."""
+        source = bits(7)
+        check_law(np.concatenate([discrete_gaussian(np.full(30, 3), source) for _ in range(400)]), 3)
+
     def test_shapes(self):
         assert discrete_gaussian(np.full((3, 2), 4), bits(0)).shape == (3, 2)
         assert discrete_gaussian(np.zeros(0, dtype=np.int64), bits(0)).size == 0
