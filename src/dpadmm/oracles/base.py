@@ -73,8 +73,8 @@ class PrivateOracle:
     *Formal guarantees.* Let the rows report sums of per-record contributions of norm at most the clip they are
     given (`docs/proofs/sensitivity.md`). Then the transcript of all answers is an adaptive composition of exactly the
     Gaussian sums in `plan.event`, and so has the (ε, δ) the accountant certified for that event. The raw sums reach
-    no attribute, log or exception; the only path from a sum to a caller is `release`. What finite arithmetic adds to this
-    is charged or named in `docs/proofs/float.md`.
+    no attribute, log or exception; the only path from a sum to a caller is `release`. What finite arithmetic adds
+    to this is charged or named in `docs/proofs/float.md`.
     """
 
     def __init__(self, rows: Rows, plan: Plan, streams: Streams) -> None:
