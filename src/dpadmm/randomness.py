@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
 
 NOISE_BLOCK = 1 << 15
@@ -95,7 +96,19 @@ class SamplingStream(_Stream):
 
 
 class NoiseStream(_Stream):
-    """Standard normals, drawn in blocks: the bits cost less than the call."""
+    """Standard normals, drawn in blocks: the bits cost less than the call; and discrete Gaussians, drawn exactly.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the generator of the normals.
+    secret : bool
+        Whether exact noise takes its bits from the operating system, else from the generator.
+    """
+
+    def __init__(self, make: Callable[[], np.random.Generator], secret: bool) -> None:
+        self._secret = secret
+        super().__init__(make)
 
     def _rekey(self) -> None:
         self._block = np.empty(0)
@@ -110,6 +123,17 @@ class NoiseStream(_Stream):
                 self._block = np.concatenate([self._block, fresh])
             taken, self._block = self._block[:size].copy(), self._block[size:]
         return taken if len(shape) == 1 else taken.reshape(shape)
+
+    def discrete_gaussian(self, sigma: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One exact sample of the discrete Gaussian for each standard deviation."""
+        return discrete_gaussian(sigma, self._bits)
+
+    def _bits(self, count: int) -> NDArray[np.uint64]:
+        if self._secret:
+            return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        generator = self._current()
+        with self._lock:
+            return generator.integers(0, 1 << 64, size=count, dtype=np.uint64)
 
 
 class SelectionStream(_Stream):
@@ -181,11 +205,11 @@ def make_streams(random_state: int | None = None) -> Streams:
         which the privacy statement then calls NOT private.
     """
     if random_state is None:
-        return Streams(SamplingStream(_cryptographic_generator), NoiseStream(_cryptographic_generator), True)
+        return Streams(SamplingStream(_cryptographic_generator), NoiseStream(_cryptographic_generator, True), True)
     sampling, noise = np.random.SeedSequence(_seed(random_state)).spawn(2)
     return Streams(
         SamplingStream(lambda: np.random.Generator(np.random.PCG64(sampling))),
-        NoiseStream(lambda: np.random.Generator(np.random.PCG64(noise))),
+        NoiseStream(lambda: np.random.Generator(np.random.PCG64(noise)), False),
         False,
     )
 

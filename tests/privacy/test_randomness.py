@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import numpy as np
@@ -112,6 +113,85 @@ def _fit_coefficients(_):
 def test_joblib_fits_differ(backend):
     weights = Parallel(n_jobs=2, backend=backend)(delayed(_fit_coefficients)(i) for i in range(3))
     assert len({tuple(w) for w in weights}) == 3
+
+
+DRAWS, WORKERS = 1_000_000, 4
+
+
+def _draw_many(streams=None):
+    """This worker's share of the draws: normals, and exact noise with as many bits."""
+    streams = make_streams(None) if streams is None else streams
+    share = DRAWS // WORKERS
+    exact = streams.noise.discrete_gaussian(np.full(share // 100, 1 << 50))
+    return streams.noise.standard_normal((share,)), exact
+
+
+def _forked(send):
+    send.send(_draw_many(SHARED))
+    send.close()
+
+
+SHARED = make_streams(None)
+"""Inherited by forked workers, with a block of noise waiting; made anew where the module is imported again."""
+
+
+def _by_fork():
+    SHARED.noise.standard_normal((5,))
+    context, pipes = multiprocessing.get_context("fork"), []
+    for _ in range(WORKERS - 1):
+        receive, send = context.Pipe(duplex=False)
+        worker = context.Process(target=_forked, args=(send,))
+        worker.start()
+        pipes.append((worker, receive))
+    drawn = [_draw_many(SHARED)]
+    for worker, receive in pipes:
+        drawn.append(receive.recv())
+        worker.join()
+    return drawn
+
+
+def _by_spawn():
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        return pool.map(_draw_many, [None] * WORKERS, chunksize=1)
+
+
+def _by_threads():
+    """All of them on one stream."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(lambda _: _draw_many(SHARED), range(WORKERS)))
+
+
+def _by_joblib():
+    return Parallel(n_jobs=2, backend="loky")(delayed(_draw_many)() for _ in range(WORKERS))
+
+
+def shared_values(drawn):
+    """How many pairs of neighbouring values appear twice: single doubles of a million agree by chance once in 10⁴."""
+    normals = np.concatenate([values for values, _ in drawn])
+    pairs = np.stack([normals[:-1], normals[1:]], axis=1).copy().view(np.complex128).ravel()
+    exact = np.concatenate([values for _, values in drawn])
+    return (len(pairs) - len(np.unique(pairs))) + (len(exact) - len(np.unique(exact)))
+
+
+class TestAMillionDraws:
+    @needs_fork
+    @ignore_fork_warning
+    @pytest.mark.parametrize(
+        "way", [_by_fork, pytest.param(_by_spawn, marks=pytest.mark.slow), _by_threads, _by_joblib]
+    )
+    def test_no_worker_repeats_the_noise_of_another(self, way):
+        drawn = way()
+        assert sum(len(values) for values, _ in drawn) == DRAWS
+        assert shared_values(drawn) == 0
+
+    @needs_fork
+    @ignore_fork_warning
+    def test_mutant_without_the_check_of_the_process(self):
+        with mock.patch.object(NoiseStream, "_current", lambda stream: stream._generator):
+            assert shared_values(_by_fork()) > 0.5 * DRAWS
+
+    def test_mutant_streams_that_start_alike(self):
+        assert shared_values([_draw_many(make_streams(0)) for _ in range(WORKERS)]) > 0.5 * DRAWS
 
 
 class TestStreamsAreNeverCopied:

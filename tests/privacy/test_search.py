@@ -358,6 +358,16 @@ class TestParts:
         assert tuned.fit(X[:2], Y[:2]).best_estimator_.weights_.shape == (5,)
         assert search(relation="add-remove", n_rows=300).fit(sparse.csr_matrix(X[:2]), Y[:2])
 
+    @pytest.mark.parametrize(("declared", "words"), [(149, "twice"), (100, "at least 50")])
+    def test_with_a_private_row_count_no_fall_of_the_coins_is_refused(self, declared, words):
+        tuned = search(relation="add-remove", n_rows=declared)
+        with pytest.raises(InvalidParameter, match=words):
+            tuned.set_params(validation=0.4 if words == "twice" else 0.1).fit(X, Y)
+
+    def test_a_search_in_exact_arithmetic_is_refused(self):
+        with pytest.raises(InvalidParameter, match="granular"):
+            search(arithmetic="exact").fit(X, Y)
+
     def test_a_fit_reads_no_validation_row_and_a_score_no_training_row(self):
         tuned, rows = search(), []
         plan = tuned.plan(300, 4)

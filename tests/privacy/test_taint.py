@@ -78,9 +78,12 @@ def pairs_of_settings():
         more = {"solver": solver, "penalty": "graph", "graph": PrivateGraph(share=0.3)}
         yield f"private-graph-{solver}", "logistic", more
         yield f"private-bounds-{solver}", "squared", {"solver": solver, "bounds": PrivateQuantileClipper((-2.0, 2.0))}
+        yield f"exact-{solver}", "logistic", {"arithmetic": "exact", "solver": solver}
+        yield f"exact-softmax-{solver}", "softmax", {"arithmetic": "exact", "solver": solver}
     both = {"bounds": PrivateQuantileClipper((-2.0, 2.0), (0, 0.9)), "penalty": "graph", "graph": PrivateGraph()}
     yield "private-steps", "softmax", both
     yield "private-steps-add-remove", "svm", {"relation": "add-remove", "n_rows": 70, "solver": "dp-sadmm", **both}
+    yield "exact-declared", "svm", {"arithmetic": "exact", "relation": "add-remove", "n_rows": 70}
     yield "fixed-rdp", "logistic", {"solver": "ssadmm", "sampler": "fixed", "accountant": "rdp"}
 
 

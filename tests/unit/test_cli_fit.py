@@ -63,6 +63,7 @@ def test_summary_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "--solver mpadmm --invalid-rows zero",
         "--solver dp-sgd --rows 400",
         "--solver dp-gd --penalty scad",
+        "--arithmetic exact",
     ],
 )
 def test_every_option_trains(tmp_path: Path, options: str, monkeypatch: pytest.MonkeyPatch) -> None:

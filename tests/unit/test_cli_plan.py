@@ -45,6 +45,18 @@ def test_keys_come_first_and_are_plain(capsys: pytest.CaptureFixture[str]) -> No
     assert 0.99 <= float(str(summary["epsilon_achieved"])) <= 1.0
 
 
+@pytest.mark.parametrize("name", ["granular", "exact"])
+def test_the_plan_names_its_arithmetic(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert planned(capsys, "--arithmetic", name)["arithmetic"] == name
+    assert run([*BASE, "--arithmetic", name]) == 0
+    assert name in capsys.readouterr().out
+
+
+def test_unknown_arithmetic_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*BASE, "--arithmetic", "float"]) != 0
+    assert "granular" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("solver", ["full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"])
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_every_solver_has_a_plan(capsys: pytest.CaptureFixture[str], solver: str, relation: str) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.estimators.base import PrivateLinearModel, Target
-from dpadmm.oracles.base import Rows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.wide import SpikedRows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
@@ -80,13 +80,13 @@ class OneAmongZeros:
 
     Parameters
     ----------
-    row : Rows
+    row : LocalRows or SpikedRows
         The one row that is not zero.
     n_rows : int
         Length of the table.
     """
 
-    def __init__(self, row: Rows, n_rows: int) -> None:
+    def __init__(self, row: LocalRows | SpikedRows, n_rows: int) -> None:
         self._row = row
         self.n_rows, self.n_features, self.point_shape = n_rows, row.n_features, row.point_shape
 

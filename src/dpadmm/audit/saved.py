@@ -12,6 +12,7 @@ from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter, PrivacyErr
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.recipe import Recipe, make_recipe
 from dpadmm.oracles.base import Rows
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
@@ -100,9 +101,15 @@ def bearable_runs(recipe: Recipe, suspects: tuple[Rows, Rows], streams: Streams)
 
 
 def single_fit(plan: Plan | SearchPlan) -> Plan:
-    """Refuse the plan of a search: whoever runs one trial of it attacks a part of the promise."""
+    """Refuse what cannot be run again: searches, of which one trial is but a part, and other arithmetic than ours."""
     if isinstance(plan, Plan):
-        return plan
+        if plan.arithmetic is Arithmetic.GRANULAR:
+            return plan
+        raise InvalidParameter(
+            f"a model of {plan.arithmetic} arithmetic",
+            "one of granular arithmetic",
+            "audit a fitted estimator by `dpadmm.audit.audit_fit`",
+        )
     raise InvalidParameter(
         "a model chosen by a search",
         "a model of a single fit",
@@ -135,7 +142,7 @@ def remade(model: PrivateLinearModel, plan: Plan) -> Recipe:
     for weighted in (False, True):
         try:
             problem = model._problem(target.loss, model.row_map_, model.n_features_in_, weighted, model.graph)
-            recipe = make_recipe(problem, plan.budget, plan.n_rows, model._choices())
+            recipe = make_recipe(problem, plan.budget, plan.n_rows, model._choices(weighted))
         except DpadmmError as refusal:
             reasons.append(str(refusal))
             continue

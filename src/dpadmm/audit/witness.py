@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.oracles.base import PrivateOracle, Rows
+from dpadmm.oracles.sums import Sum, as_numbers
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
@@ -106,12 +108,12 @@ class Witness:
         assert query is not None, "the oracle answered what the plan does not contain"
         return query
 
-    def _weigh(self, part: str, query: Query, clip_norm: float, answer: Array, sums: list[Array]) -> None:
+    def _weigh(self, part: str, query: Query, clip_norm: float, answer: Array, sums: Sequence[Sum]) -> None:
         """Add log p(answer | second) − log p(answer | first); a record takes part with the sampler's probability."""
         scale = query.noise_multiplier * clip_norm
         seen = answer * (query.denominator / scale)
         rate = query.sampler.denominator(self._plan.n_rows) / self._plan.n_rows
-        first, second = (_log_density(seen, total / scale, rate) for total in sums)
+        first, second = (_log_density(seen, as_numbers(total) / scale, rate) for total in sums)
         self.log_ratios[part] += second - first
 
 

@@ -27,6 +27,7 @@ class FitRequest:
     relation: str
     rows: int | None
     accountant: str | None
+    arithmetic: str
     ledger: str | None
     dataset: str | None
     model: str
@@ -93,6 +94,7 @@ def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
         "batch_size": request.batch_size,
         "sampler": request.sampler,
         "accountant": request.accountant,
+        "arithmetic": request.arithmetic,
         "invalid_rows": request.invalid_rows,
         "n_rows": request.rows,
         "ledger": request.ledger,
@@ -144,6 +146,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         clip_norm=request.clip_norm,
         accountant=request.accountant if known else "gaussian",
         smoothing=request.smoothing,
+        arithmetic=request.arithmetic,
     )
     recipe = make_recipe(problem, budget, request.rows or 1, choices, steps.requests)
     if known:

@@ -49,6 +49,7 @@ def fit(
     delta: options.Delta,
     relation: options.Relation = "replace-one",
     accountant: options.Accountant = None,
+    arithmetic: options.ArithmeticName = "granular",
     ledger: options.LedgerPlace = None,
     dataset: options.LedgerDataset = None,
     model: options.Model = "logistic",

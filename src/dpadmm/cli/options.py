@@ -52,6 +52,9 @@ Relation = Annotated[str, _budget("--relation", metavar="NAME", help="Neighbours
 Accountant = Annotated[
     str | None, _budget("--accountant", metavar="NAME", help="pld, rdp or gaussian; chosen if left out.")
 ]
+ArithmeticName = Annotated[
+    str, _budget("--arithmetic", metavar="NAME", help="granular, or exact: integers and discrete Gaussian noise.")
+]
 LedgerPlace = Annotated[str | None, _budget("--ledger", metavar="PATH", help="Record to charge; see `dpadmm ledger`.")]
 LedgerDataset = Annotated[
     str | None, _budget("--dataset", metavar="NAME", help="The owner's name for this table in the ledger.")

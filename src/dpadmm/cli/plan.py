@@ -43,6 +43,7 @@ class PlanRequest:
     batch_size: int | None
     steps: int | None
     accountant: str | None
+    arithmetic: str
     classes: int
     private_graph: float | None
 
@@ -56,6 +57,7 @@ def plan(
     delta: options.Delta,
     relation: options.Relation = "replace-one",
     accountant: options.Accountant = None,
+    arithmetic: options.ArithmeticName = "granular",
     private_graph: options.PrivateGraphShare = None,
     solver: options.SolverName = "auto",
     sampler: options.SamplerName = None,
@@ -65,7 +67,19 @@ def plan(
 ) -> None:
     """Read the command line."""
     request = PlanRequest(
-        rows, features, epsilon, delta, relation, solver, sampler, batch_size, steps, accountant, classes, private_graph
+        rows,
+        features,
+        epsilon,
+        delta,
+        relation,
+        solver,
+        sampler,
+        batch_size,
+        steps,
+        accountant,
+        arithmetic,
+        classes,
+        private_graph,
     )
     summary = summarise(make_plan(request))
     if json:
@@ -93,6 +107,7 @@ def make_plan(request: PlanRequest) -> Recipe:
         steps=request.steps,
         clip_norm=None if solver_class(request.solver, problem) is Auto else 1.0,
         accountant=request.accountant,
+        arithmetic=request.arithmetic,
     )
     return make_recipe(problem, budget, request.rows, choices, _steps(request))
 
@@ -125,6 +140,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "steps": recipe.solver.steps,
         "proof_status": plan.proof_status,
         "epsilon_achieved": plan.epsilon_achieved,
+        "arithmetic": str(plan.arithmetic),
         "solver": recipe.solver.name,
         "sampler": shown.sampler.name,
         "batch_size": round(shown.denominator, 6),
@@ -144,6 +160,7 @@ def _print(summary: dict[str, Any]) -> None:
             ("promise", f"ε = {summary['epsilon']:g}, δ = {summary['delta']:g}, {summary['relation']}"),
             ("certified", f"ε = {summary['epsilon_achieved']:.6g} by the {summary['accountant']} accountant"),
             ("proof", summary["proof_status"]),
+            ("arithmetic", summary["arithmetic"]),
             ("solver", f"{summary['solver']}, {summary['steps']:,} steps, {summary['releases']:,} noisy releases"),
             ("noise on the mean gradient", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
             *[(f"share of {name}", f"{100 * share:.3g}%") for name, share in summary["budget_split"].items()],

@@ -24,7 +24,9 @@ from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.plan import Plan
@@ -58,7 +60,7 @@ class Prepared:
     """A fit up to the moment the first question is asked; `rows` are private, the rest is public."""
 
     recipe: Recipe
-    rows: LocalRows
+    rows: LocalRows | LatticeRows
     rowmap: RowMap
     target: Target
     assumptions: tuple[str, ...]
@@ -87,6 +89,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
     batch_size: int | None
     sampler: str | None
     accountant: str | None
+    arithmetic: str
     invalid_rows: str
     n_rows: int | None
     solver_options: Mapping[str, Any] | None
@@ -182,7 +185,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         recipe, rowmap, steps = self._recipe(budget, target.loss, nominal, X.shape[1], weighted)
         steps.require_usable(sparse.issparse(X))
         affordable(recipe.plan)
-        rows = self._private_rows(X, y, rowmap, target, weights)
+        rows = self._private_rows(X, y, rowmap, target, weights, recipe.plan)
         declared = (DECLARED,) if weighted else ()
         assumptions = (*target.assumptions, *declared, *assumed, *on_invalid_rows(self.invalid_rows))
         return Prepared(recipe, rows, rowmap, target, assumptions, steps)
@@ -209,7 +212,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         steps = Steps.of(self.bounds, self.graph, self.penalty, n_features)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
         problem = self._problem(loss, rowmap, n_features, weighted, steps.public_graph)
-        return make_recipe(problem, budget, n_rows, self._choices(), steps.requests), rowmap, steps
+        return make_recipe(problem, budget, n_rows, self._choices(weighted), steps.requests), rowmap, steps
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe
@@ -239,7 +242,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             non_negative=rowmap.non_negative,
         )
 
-    def _choices(self) -> Choices:
+    def _choices(self, weighted: bool) -> Choices:
         return Choices(
             self.solver,
             self.sampler,
@@ -249,13 +252,24 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             self.accountant,
             self.smoothing,
             self.solver_options,
+            self.arithmetic,
+            weighted,
         )
 
     def _private_rows(
-        self, X: Any, y: NDArray[Any], rowmap: RowMap, declared: Target, weights: NDArray[np.float64] | None
-    ) -> LocalRows:
+        self,
+        X: Any,
+        y: NDArray[Any],
+        rowmap: RowMap,
+        declared: Target,
+        weights: NDArray[np.float64] | None,
+        plan: Plan,
+    ) -> LocalRows | LatticeRows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
         target, valid = self._encoded(X, y, declared)
+        if plan.arithmetic is Arithmetic.EXACT:
+            limit = most_rows(plan.n_rows, plan.budget.relation)
+            return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)
         if declared.weigh is not None:
             weights = declared.weigh(target) * (1.0 if weights is None else weights)
         return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)

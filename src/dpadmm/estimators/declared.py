@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.privacy.arithmetic import NOMINAL_MARGIN
 from dpadmm.privacy.budget import Relation
 from dpadmm.problem.rowmap import finite_rows
 
@@ -28,7 +29,10 @@ def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[i
         )
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
         raise InvalidParameter(f"n_rows={n_rows!r}", "a whole number >= 1", "declare a public row count")
-    return int(n_rows), ("the nominal row count n_rows was declared from public knowledge",)
+    return int(n_rows), (
+        "the nominal row count n_rows was declared from public knowledge",
+        f"the table has at most {NOMINAL_MARGIN} times that many rows; had it more, the refusal would have told so",
+    )
 
 
 def require_policy(invalid_rows: str) -> None:

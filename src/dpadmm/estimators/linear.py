@@ -54,6 +54,9 @@ PARAMETERS = """
     steps, batch_size, sampler, accountant
         Of the solver; None leaves the choice to the library. Samplers: "truncated-poisson", "poisson", "fixed",
         "full". Accountants: "gaussian", "pld", "rdp".
+    arithmetic : {"granular", "exact"}
+        "granular" rounds sums and noise to a public grid and charges for it. "exact" sums integers and draws discrete
+        Gaussian noise without any rounding; slower, for at most 2048 features and no weights.
     invalid_rows : {"error", "zero"}
         What to do with a row that holds a NaN, an infinity or an undeclared label.
     n_rows : int or None
@@ -118,6 +121,7 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         batch_size: int | None = None,
         sampler: str | None = None,
         accountant: str | None = None,
+        arithmetic: str = "granular",
         classes: Sequence[Any] | None = None,
         class_weight: Mapping[Any, float] | None = None,
         invalid_rows: str = "error",
@@ -252,6 +256,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         batch_size: int | None = None,
         sampler: str | None = None,
         accountant: str | None = None,
+        arithmetic: str = "granular",
         invalid_rows: str = "error",
         n_rows: int | None = None,
         solver_options: Mapping[str, Any] | None = None,

@@ -9,6 +9,7 @@ from typing import Any
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.clipping import SMALLEST_CLIP
@@ -40,6 +41,8 @@ class Choices:
     accountant: str | None = None
     smoothing: Any = None
     options: Mapping[str, Any] | None = None
+    arithmetic: str = "granular"
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ def make_recipe(
     steps : sequence of (request, share)
         What is asked before training, and the share of the budget it may cost.
     """
+    arithmetic = Arithmetic.parse(choices.arithmetic)
     kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
     clip_norm = _clip_norm(choices.clip_norm, problem)
     budget.require_meaningful(n_rows)
@@ -93,7 +97,15 @@ def make_recipe(
     problem = _with_ridge(problem, solver)
     solver.init(problem)  # refuses what the solver cannot take before anything is charged or asked
     asked = [with_share(request, share, budget) for request, share in steps]
-    plan = calibrate(budget, [*asked, *solver.requests(problem, clip_norm)], sampler, n_rows, choices.accountant)
+    if asked and arithmetic is Arithmetic.EXACT:
+        raise InvalidParameter(
+            "arithmetic='exact' with private preparation", "one of them", "declare bounds and graph, or use 'granular'"
+        )
+    requests = [*asked, *solver.requests(problem, clip_norm)]
+    plan = calibrate(budget, requests, sampler, n_rows, choices.accountant, arithmetic=arithmetic)
+    if arithmetic is Arithmetic.EXACT:
+        multipliers = [query.noise_multiplier for query in plan.queries]
+        require_exact_fits(problem.shape[0], multipliers, choices.weighted)
     return Recipe(problem, solver, _with_proofs(plan), make_solver)
 
 

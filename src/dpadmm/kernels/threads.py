@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 LIMITS = ("DPADMM_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 CHUNK_ENTRIES = 1 << 20
+LONGEST_RUN = 1 << 14
+"""Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
 
 _limit: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -48,7 +50,7 @@ def at_most(count: int | None) -> Iterator[None]:
 
 def sum_in_chunks(part: Callable[[int, int], Array], n_rows: int, width: int, parallel: bool) -> Array:
     """Σ part(start, stop) over blocks of rows, added in the order of the rows."""
-    length = max(1, CHUNK_ENTRIES // max(1, width))
+    length = max(1, min(LONGEST_RUN, CHUNK_ENTRIES // max(1, width)))
     bounds = [(start, min(start + length, n_rows)) for start in range(0, max(1, n_rows), length)]
     workers = min(allowed(), len(bounds)) if parallel else 1
     if workers == 1:

@@ -13,6 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
+from dpadmm.oracles.sums import LatticeSum, Sum, joined
+from dpadmm.privacy import arithmetic
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Query
@@ -42,21 +45,19 @@ class Rows(Protocol):
     n_features: int
     point_shape: tuple[int, ...]
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array: ...
+    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Sum: ...
 
-    def difference_sum(
-        self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
-    ) -> Array: ...
+    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Sum: ...
 
-    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
+    def moment_sums(self, statistic: JointMoments) -> tuple[Sum, Sum]:
         """Σ s ⊗ a and √balance · Σ a aᵀ with ‖a‖ ≤ 1."""
         ...
 
-    def second_moment_sum(self) -> Array:
+    def second_moment_sum(self) -> Sum:
         """Σ a aᵀ with rows clipped to ‖a‖ ≤ 1."""
         ...
 
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Sum, ...]:
         """Σ s ⊗ a, √mean · Σ a, √diagonal · Σ a∘a, √length · Σ ‖a‖² with ‖a‖ ≤ 1; empty where the weight is zero."""
         ...
 
@@ -99,16 +100,24 @@ class PrivateOracle:
     *Formal guarantees.* Let the rows report sums of per-record contributions of norm at most the clip they are
     given (`docs/proofs/sensitivity.md`). Then the transcript of all answers is an adaptive composition of exactly the
     Gaussian sums in `plan.event`, and so has the (ε, δ) the accountant certified for that event. The raw sums reach
-    no attribute, log or exception; the only path from a sum to a caller is `release`.
+    no attribute, log or exception; the only path from a sum to a caller is `release`. What finite arithmetic adds
+    to this is charged or named in `docs/proofs/float.md`.
     """
 
     def __init__(self, rows: Rows, plan: Plan, streams: Streams) -> None:
         if rows.n_rows < 1:
             raise QueryRefused("an empty table has nothing to ask")
+        if plan.arithmetic is Arithmetic.FLOATING:
+            raise QueryRefused("a plan of an earlier version is not carried out; calibrate again")
         self._rows, self._plan, self._streams = rows, plan, streams
         self._seen = rows
         self._lock, self._process = threading.Lock(), os.getpid()
         self._queries = {query.kind: query for query in reversed(plan.queries)}
+        self._most_rows = arithmetic.most_rows(plan.n_rows, plan.budget.relation)
+        if rows.n_rows > self._most_rows:
+            raise QueryRefused("a table of far more rows than declared; declare a public number nearer to theirs")
+        self._rounding = arithmetic.summation_error(self._most_rows, rows.point_shape[0])
+        self._variation = 0.0
         self._asked: Counter[str] = Counter()
         self._performed: Counter[str] = Counter()
 
@@ -143,7 +152,7 @@ class PrivateOracle:
             if type(statistic) is not JointMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
             correlation, second = self._rows.moment_sums(statistic)
-            joint = self.release(query, query.clip_norm, np.concatenate([correlation.ravel(), second.ravel()]))
+            joint = self.release(query, query.clip_norm, joined([correlation, second]))
         split, weight = correlation.size, math.sqrt(statistic.balance)
         return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / weight
 
@@ -154,7 +163,7 @@ class PrivateOracle:
             if type(statistic) is not RowMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
             parts = self._rows.row_moment_sums(statistic)
-            joint = self.release(query, query.clip_norm, np.concatenate([part.ravel() for part in parts]))
+            joint = self.release(query, query.clip_norm, joined(parts))
         pieces = np.split(joint, np.cumsum([part.size for part in parts])[:-1])
         weights = (1.0, statistic.mean, statistic.diagonal, statistic.length)
         return tuple(
@@ -206,15 +215,17 @@ class PrivateOracle:
         Sums are formed before Pᵀ, so an oblique P would enlarge their rounding, and is refused.
         """
         size, condition = _size_and_condition(matrix)
-        if matrix.shape[0] != self._rows.n_features or not size <= LARGEST_STRETCH:
-            raise QueryRefused("coordinates must be a finite matrix of moderate size with one row a feature")
+        features = self._rows.n_features
+        if matrix.shape != (features, features) or not size <= LARGEST_STRETCH:
+            raise QueryRefused("coordinates must be a finite square matrix of moderate size with one row a feature")
         if not condition <= LARGEST_CONDITION:
             raise QueryRefused("coordinates so oblique that rounding a sum in the old ones shows in the new ones")
         with np.errstate(all="ignore"):
             self._seen = self._rows.transformed(matrix)
+        self._rounding = arithmetic.summation_error(self._most_rows, features, condition)
 
     def noise_std(self, kind: str) -> float:
-        """Public: standard deviation of the noise on each entry of an answer."""
+        """Public: standard deviation of the noise on each entry of an answer, but for the small slack of rounding."""
         query = self._plan.query(kind)
         if query is None:
             raise QueryRefused(f"the plan contains no {kind!r} query")
@@ -225,14 +236,36 @@ class PrivateOracle:
         """Public: the number of rows the plan was made for."""
         return self._plan.n_rows
 
-    def release(self, query: Query, clip_norm: float, total: Array) -> Array:
+    def release(self, query: Query, clip_norm: float, total: Sum) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
+        if isinstance(total, LatticeSum) is not (self._plan.arithmetic is Arithmetic.EXACT):
+            raise QueryRefused("the rows compute in another arithmetic than the plan promises")
         self._count(query)
-        noise = self._streams.noise.standard_normal(total.shape)
-        answer = query.noise_multiplier * clip_norm * noise
-        answer += total
-        answer /= query.denominator
+        if isinstance(total, LatticeSum):
+            return self._exactly(query, clip_norm, total)
+        return self._granularly(query, clip_norm, total)
+
+    def _granularly(self, query: Query, clip_norm: float, total: Array) -> Array:
+        """Sum and noise each rounded to one public grid, the noise enlarged by what rounding may add to the sum."""
+        grid, deviation = arithmetic.granularity(
+            clip_norm, query.noise_multiplier, self._most_rows, self._rounding, total.size
+        )
+        answer = self._streams.noise.standard_normal(total.shape)
+        answer *= deviation / grid
+        np.rint(answer, out=answer)
+        answer += arithmetic.on_grid(total, grid)
+        answer *= grid / query.denominator
         return answer
+
+    def _exactly(self, query: Query, clip_norm: float, total: LatticeSum) -> Array:
+        """Integers plus discrete Gaussian integers; only then numbers of a computer."""
+        deviations = arithmetic.exact_deviations(query.noise_multiplier * clip_norm, total.units)
+        self._variation += arithmetic.variation(deviations)
+        budget = self._plan.budget
+        if not self._variation * (1.0 + math.exp(budget.epsilon)) <= arithmetic.RESERVED_SHARE * budget.delta:
+            raise QueryRefused("so many exact releases that their distance from the Gaussian exceeds what is reserved")
+        noisy = total.counts + self._streams.noise.discrete_gaussian(deviations)
+        return np.asarray(noisy * (total.units / query.denominator))
 
     @property
     def _outputs(self) -> int:

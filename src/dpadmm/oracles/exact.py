@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.oracles.base import Rows
+from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Everything, Sampler
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.spiked import SpikedMap
@@ -49,26 +50,27 @@ class ExactOracle:
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         sampler = Everything() if kind == "snapshot" else self._sampler
         n = self._rows.n_rows
-        return self._seen.gradient_sum(x, np.inf, sampler.draw(n, self._stream)) / sampler.denominator(n)
+        return as_numbers(self._seen.gradient_sum(x, np.inf, sampler.draw(n, self._stream))) / sampler.denominator(n)
 
     def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
         n = self._rows.n_rows
         batch = self._sampler.draw(n, self._stream)
-        return self._rows.difference_sum(x, anchor, np.inf, np.inf, batch) / self._sampler.denominator(n)
+        total = as_numbers(self._rows.difference_sum(x, anchor, np.inf, np.inf, batch))
+        return total / self._sampler.denominator(n)
 
     def moments(self) -> tuple[Array, Array]:
-        correlation, second = self._rows.moment_sums(self._moments)
+        correlation, second = map(as_numbers, self._rows.moment_sums(self._moments))
         return correlation / self._rows.n_rows, second / math.sqrt(self._moments.balance) / self._rows.n_rows
 
     def row_moments(self) -> tuple[Array, ...]:
         weights = RowMoments(1.0, self._moments.balance / 2, self._moments.balance / 2, self._moments.outputs)
         weights = replace(weights, slope_unit=self._moments.slope_unit)
-        parts = self._rows.row_moment_sums(weights)
+        parts = map(as_numbers, self._rows.row_moment_sums(weights))
         scales = (1.0, weights.mean, weights.diagonal, weights.length)
         return tuple(part / math.sqrt(scale) / self._rows.n_rows for part, scale in zip(parts, scales, strict=True))
 
     def second_moment(self) -> Array:
-        return self._seen.second_moment_sum() / self._rows.n_rows
+        return as_numbers(self._seen.second_moment_sum()) / self._rows.n_rows
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self._seen = self._rows.transformed(matrix)

@@ -15,7 +15,7 @@ from scipy.linalg.blas import dsyrk
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels import codes, reference
-from dpadmm.kernels.threads import sum_in_chunks
+from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.counts import counts_below
 from dpadmm.oracles.wide import SpikedRows, row_moments, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
@@ -175,9 +175,10 @@ class LocalRows:
             self._pages.after((stop - start) * (self._row_bytes if batch.rows is None else PAGE_BYTES))
             return total
 
-        if batch.rows is not None:
+        if batch.rows is not None and len(batch.rows) <= LONGEST_RUN:
             return self._answer(part(0, len(batch.rows)))
-        return self._answer(sum_in_chunks(part, self.n_rows, self._width, engine.PARALLEL))
+        count = self.n_rows if batch.rows is None else len(batch.rows)
+        return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL))
 
     def _weights_of(self, batch: Batch) -> Array | None:
         """Of each row of the batch: whether it was drawn, times its public weight."""
@@ -232,7 +233,7 @@ class LocalRows:
 
     def _blocks(self) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows as they are seen, dense and in float64."""
-        length = max(1, MOMENT_ENTRIES // max(1, self._table.n_features))
+        length = max(1, min(LONGEST_RUN, MOMENT_ENTRIES // max(1, self._table.n_features)))
         for start in range(0, self.n_rows, length):
             block = slice(start, min(start + length, self.n_rows))
             rows = self._table.block(block)

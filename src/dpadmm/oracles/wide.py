@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
+from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.oracles.base import Rows
+from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import PackedRows, RowMap
@@ -42,11 +44,11 @@ class SpikedRows:
         self.n_rows, self.n_features, self.point_shape = rows.n_rows, rows.n_features, rows.point_shape
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        return self._map.T @ self._rows.gradient_sum(self._map @ x, clip_norm, batch)
+        return self._map.T @ as_numbers(self._rows.gradient_sum(self._map @ x, clip_norm, batch))
 
     def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
         here, there = self._map @ x, self._map @ anchor
-        return self._map.T @ self._rows.difference_sum(here, there, gradient_clip, clip_norm, batch)
+        return self._map.T @ as_numbers(self._rows.difference_sum(here, there, gradient_clip, clip_norm, batch))
 
     def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
         raise QueryRefused("moments are asked for before coordinates change")
@@ -116,7 +118,7 @@ def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slic
     """Blocks of mapped rows in float64, each row times its factor; entries that are not finite then count as zero."""
     n = table.n_rows
     width = table.X.nnz / max(1, n) if sparse.issparse(table.X) else table.n_features
-    length = max(1, int(BLOCK_ENTRIES / max(1.0, width)))
+    length = max(1, min(LONGEST_RUN, int(BLOCK_ENTRIES / max(1.0, width))))
     for start in range(0, n, length):
         block = slice(start, min(start + length, n))
         rows, factor = table.stored(block), factors[block]

@@ -10,6 +10,7 @@ from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, Scheme
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
@@ -32,6 +33,7 @@ def calibrate(
     n_rows: int,
     accountant: str | None = None,
     cache: bool = True,
+    arithmetic: Arithmetic = Arithmetic.GRANULAR,
 ) -> Plan:
     """The plan with the least noise that keeps the promise.
 
@@ -49,6 +51,8 @@ def calibrate(
         "gaussian", "rdp" or "pld"; by default the exact one if every request reads all rows, else "pld".
     cache : bool
         Remember the result of a costly search in the user's cache directory (see `plan_cache` for the trust in it).
+    arithmetic : Arithmetic
+        How sums and noise will be computed; exact noise costs a millionth of δ.
 
     Returns
     -------
@@ -75,13 +79,14 @@ def calibrate(
     _refuse_mismatch(judge, requests, sampler, budget.relation)
     # The exact accountant is faster than a file, and then needs no trust in one.
     remember = cache and name != "gaussian"
-    key = plan_cache.key(budget, requests, sampler, n_rows, name) if remember else ""
+    spendable = replace(budget, delta=arithmetic.delta_for_noise(budget.delta))
+    key = plan_cache.key(spendable, requests, sampler, n_rows, name) if remember else ""
     hit = plan_cache.read(key, budget.epsilon) if remember else None
-    scale, achieved = hit if hit is not None else _search(judge, budget, requests, sampler)
+    scale, achieved = hit if hit is not None else _search(judge, spendable, requests, sampler)
     if remember and hit is None:
         plan_cache.write(key, scale, achieved)
     status = judge.proof_status(_event(requests, sampler, scale), budget.relation)
-    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status)
+    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status, arithmetic)
 
 
 def verify_plan(plan: Plan) -> float:
@@ -96,7 +101,8 @@ def verify_plan(plan: Plan) -> float:
             raise PromiseBroken(f"given a plan whose {query.kind!r} can move further than it states; calibrate again")
         if query.statistic is not None and type(query.sampler) is not Everything:
             raise PromiseBroken(f"given a plan that samples for {query.kind!r}, which reads every row; calibrate again")
-    epsilon = make_accountant(plan.accountant).certify(plan.event, plan.budget.delta, plan.budget.relation)
+    delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
+    epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
     if not epsilon <= stated:
         raise PromiseBroken(

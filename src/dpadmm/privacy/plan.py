@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.sampling import Sampler, sampler_from_dict, sampler_to_dict
@@ -79,7 +80,8 @@ class Query:
 class Plan:
     """Everything that will be asked of the data, certified before a row is read.
 
-    `epsilon_achieved` is what the accountant certifies for `event`; it never exceeds `budget.epsilon`.
+    `epsilon_achieved` is what the accountant certifies for `event`; it never exceeds `budget.epsilon`. `arithmetic`
+    says how sums and noise are computed.
     """
 
     budget: Budget
@@ -88,6 +90,7 @@ class Plan:
     accountant: str
     epsilon_achieved: float
     proof_status: str
+    arithmetic: Arithmetic = Arithmetic.GRANULAR
 
     @property
     def event(self) -> Event:
@@ -109,6 +112,8 @@ class Plan:
             "accountant": self.accountant,
             "epsilon_achieved": self.epsilon_achieved,
             "proof_status": self.proof_status,
+            # Plans of earlier versions have no such field; without it they keep their digests.
+            **({} if self.arithmetic is Arithmetic.FLOATING else {"arithmetic": str(self.arithmetic)}),
             "queries": [
                 {
                     "kind": q.kind,
@@ -148,6 +153,7 @@ class Plan:
             fields["accountant"],
             float(fields["epsilon_achieved"]),
             fields["proof_status"],
+            Arithmetic(fields.get("arithmetic", Arithmetic.FLOATING)),
         )
 
     @property

@@ -7,15 +7,29 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from dpadmm._version import __version__
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.split import split_of
 
-ARITHMETIC_CAVEAT = (
-    "Noise is drawn in double precision; like every floating-point implementation of the Gaussian mechanism this is an "
-    "approximation of the real-valued mechanism the proof speaks of, and timing is not protected."
-)
+ARITHMETIC_WORDS = {
+    Arithmetic.GRANULAR: (
+        "Arithmetic: granular. Each sum is rounded to a public grid before its noise, and the noise to the same grid, "
+        "so that no digit finer than the grid depends on a row; the noise is enlarged by what rounding can add to one "
+        "row's contribution. The noise itself is drawn in double precision, which approximates the real-valued "
+        "Gaussian the proof speaks of, and timing is not protected."
+    ),
+    Arithmetic.EXACT: (
+        "Arithmetic: exact. Contributions are whole numbers on a public lattice, summed without rounding, and the "
+        "noise is discrete Gaussian, sampled exactly from the operating system's random bits; its distance from the "
+        "Gaussian of the proof is charged to delta. Timing is not protected."
+    ),
+    Arithmetic.FLOATING: (
+        "Noise is drawn in double precision; like every floating-point implementation of the Gaussian mechanism this "
+        "is an approximation of the real-valued mechanism the proof speaks of, and timing is not protected."
+    ),
+}
 
 _RELATION_WORDS = {
     Relation.REPLACE_ONE: "replacing the data in any one row by any other data",
@@ -43,6 +57,8 @@ class PrivacyStatement:
         What must be true outside the library.
     seeded
         True if the noise can be repeated by whoever knows the seed: then nothing is private.
+    arithmetic, arithmetic_name
+        How sums and noise were computed, in words and as "granular", "exact" or "floating".
     outlook
         A warning where the budget is too small for the rows to learn anything, else empty (`dpadmm.privacy.outlook`).
     budget_split
@@ -61,10 +77,11 @@ class PrivacyStatement:
     seeded: bool
     solver: str
     plan_digest: str
-    arithmetic: str = ARITHMETIC_CAVEAT
+    arithmetic: str = ARITHMETIC_WORDS[Arithmetic.FLOATING]
     library_version: str = __version__
     outlook: str = ""
     budget_split: tuple[str, ...] = ()
+    arithmetic_name: str = str(Arithmetic.FLOATING)
 
     @classmethod
     def of(cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool) -> PrivacyStatement:
@@ -74,13 +91,17 @@ class PrivacyStatement:
             relation=str(plan.budget.relation),
             epsilon_achieved=plan.epsilon_achieved,
             unit="one row of the table",
-            mechanisms=tuple(describe(query, plan.budget.relation.record_distance) for query in plan.queries),
+            mechanisms=tuple(
+                describe(query, plan.budget.relation.record_distance, plan.arithmetic) for query in plan.queries
+            ),
             accountant=plan.accountant,
             proof_status=plan.proof_status,
             assumptions=standing_assumptions(plan) + assumptions,
             seeded=seeded,
             solver=solver,
             plan_digest=plan.digest,
+            arithmetic=ARITHMETIC_WORDS[plan.arithmetic],
+            arithmetic_name=str(plan.arithmetic),
             outlook=outlook(plan.budget, plan.n_rows),
             budget_split=tuple(str(part) for part in split_of(plan)),
         )
@@ -140,17 +161,18 @@ _STATISTIC_WORDS = {
 }
 
 
-def describe(query: Query, record_distance: float = 2.0) -> str:
+def describe(query: Query, record_distance: float = 2.0, arithmetic: Arithmetic = Arithmetic.GRANULAR) -> str:
     """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
     rows = _SAMPLER_WORDS[query.sampler.name]
     if query.sampler.name != "full":
         rows += f", {query.denominator:g} expected"
-    noise = f"Gaussian noise of standard deviation {query.noise_multiplier * query.clip_norm:.4g} on the sum"
+    law = "discrete Gaussian" if arithmetic is Arithmetic.EXACT else "Gaussian"
+    noise = f"{law} noise of standard deviation {query.noise_multiplier * query.clip_norm:.4g} on the sum"
     if query.scalable:
         bound = (
             f"each row's contribution clipped to a public bound of at most {query.clip_norm:g} from earlier releases"
         )
-        noise = f"Gaussian noise of {query.noise_multiplier:.4g} times that bound on the sum"
+        noise = f"{law} noise of {query.noise_multiplier:.4g} times that bound on the sum"
     elif query.statistic is not None:
         bound = f"which one row can move by at most {record_distance * query.clip_norm:.4g}"
     else:

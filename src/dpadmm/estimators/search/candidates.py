@@ -20,6 +20,7 @@ FIXED = {
     "invalid_rows": "the table is checked once",
     "classes": "all candidates predict the same labels",
     "target_bounds": "all candidates predict on the same scale",
+    "arithmetic": "the promise is one",
     "ledger": "the search is one charge",
     "dataset": "the search is one charge",
     "random_state": "a seed would make the trials repeatable",

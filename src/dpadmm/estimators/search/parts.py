@@ -16,6 +16,9 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import number
 from dpadmm.randomness import SelectionStream
 
+FEWEST_NOMINAL = 50
+AT_MOST_TWICE = "a search takes at most twice the declared rows; had the table more, the refusal would have told so"
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -39,6 +42,26 @@ class Sizes:
                 f"validation={share:g} of {n_rows} rows", "at least one row in each part", "choose another share"
             )
         return cls(n_rows - validation, validation)
+
+
+def require_room(sizes: Sizes, n_rows: int) -> None:
+    """Refuse what an oracle might refuse later by the fall of the coins, and so tell how many rows there are.
+
+    An oracle takes four times as many rows as declared. From at most twice as many in all, a part of nominal size s
+    gets so many with probability below exp(−0.77 s).
+    """
+    if min(sizes.training, sizes.validation) < FEWEST_NOMINAL:
+        raise InvalidParameter(
+            f"{min(sizes.training, sizes.validation)} rows in a part, of a private number",
+            f"at least {FEWEST_NOMINAL}",
+            "declare more rows if there are, another validation share, or leave n_rows out",
+        )
+    if n_rows > 2 * (sizes.training + sizes.validation):
+        raise InvalidParameter(
+            "a table of far more rows than declared",
+            "at most twice as many",
+            "declare a public number nearer to theirs",
+        )
 
 
 def check_share(share: Any) -> float:

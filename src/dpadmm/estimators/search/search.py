@@ -15,9 +15,10 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
 from dpadmm.estimators.search.candidates import Candidate, make_candidates
-from dpadmm.estimators.search.parts import Sizes, check_share, divide
+from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.estimators.weights import DECLARED, row_weights
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import Payment
@@ -148,6 +149,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def check(self) -> None:
         """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
         self._budget()
+        if Arithmetic.parse(self._model().arithmetic) is not Arithmetic.GRANULAR:
+            raise InvalidParameter("a search in exact arithmetic", "arithmetic='granular'", "scores are not exact")
         self._repetitions()
         self._score()
         self._candidates()
@@ -236,6 +239,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         target = model._declare_target(y)
         nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
         weights = _weights(public_weight, len(y), model)
+        if _declared(model):
+            require_room(Sizes.of(nominal, self.validation), X.shape[0])
         overrides = self._overrides(target.classes)
         plan = self._plan(nominal, X.shape[1], overrides, weights is not None)
         payment.check(plan)
@@ -264,6 +269,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             *target.assumptions,
             *((DECLARED,) if weights is not None or target.weigh is not None else ()),
             *assumed,
+            *((AT_MOST_TWICE,) if declared else ()),
             *on_invalid_rows(model.invalid_rows),
         )
         self._release(table, best, winner, plan, assumptions, seeded)

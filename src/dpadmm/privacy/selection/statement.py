@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
-from dpadmm.privacy.statement import PrivacyStatement, describe, standing_assumptions
+from dpadmm.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement, describe, standing_assumptions
 
 SECRET = (
     "the number of trials stays secret, and so does the time the search took: with them the model would tell more",
@@ -31,6 +31,8 @@ def search_statement(
         seeded=seeded,
         solver=solver,
         plan_digest=plan.digest,
+        arithmetic=ARITHMETIC_WORDS[plan.score.arithmetic],
+        arithmetic_name=str(plan.score.arithmetic),
         outlook=outlook(plan.base_budget, plan.bases[0].n_rows),
     )
 

@@ -1,0 +1,145 @@
+"""Finite arithmetic: what rounding adds to a sensitivity, the grid of a release, and what exact noise costs.
+
+| arithmetic | sums | noise |
+|---|---|---|
+| granular | float64, rounded to a public grid; rounding charged | normals in float64, rounded to the same grid |
+| exact | integers on a public lattice, no rounding error | discrete Gaussian, sampled exactly |
+| floating | float64 as it comes | normals in float64; models of earlier versions only |
+
+docs/proofs/float.md has the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.kernels.threads import CHUNK_ENTRIES, LONGEST_RUN
+from dpadmm.privacy.budget import Relation
+
+UNIT_ROUNDOFF = 2.0**-53
+GRID_BITS = 24
+"""A grid is this many powers of two below the noise: a cell holds 2²⁵ values of each layer of the sampler, or more."""
+MANTISSA_BITS = 51
+"""A sum measured in its grid stays below this power of two, so that rounding and adding are exact in float64."""
+BLOCK_ENTRIES = CHUNK_ENTRIES >> 2
+"""Fewest entries in a block of rows that is summed by itself, but for the last."""
+NOMINAL_MARGIN = 4
+"""How many times more rows than declared a table may have where their number is secret."""
+RESERVED_SHARE = 1e-6
+"""Part of δ set aside for the distance between discrete and rounded Gaussian noise."""
+LARGEST_EXACT_WIDTH = 2048
+LARGEST_EXACT_MULTIPLIER = 2.0**12
+
+
+class Arithmetic(StrEnum):
+    """How sums and noise are computed."""
+
+    GRANULAR = "granular"
+    EXACT = "exact"
+    FLOATING = "floating"
+
+    @classmethod
+    def parse(cls, value: object) -> Arithmetic:
+        """What a user may ask for."""
+        if str(value) in (cls.GRANULAR, cls.EXACT):
+            return cls(str(value))
+        raise InvalidParameter(f"arithmetic {value!r}", "'granular' or 'exact'", "choose one of these")
+
+    def delta_for_noise(self, delta: float) -> float:
+        """What the accountant may spend of δ."""
+        return delta * (1.0 - RESERVED_SHARE) if self is Arithmetic.EXACT else delta
+
+
+def most_rows(n_rows: int, relation: Relation) -> int:
+    """Public bound on the rows of a table planned for `n_rows`."""
+    return n_rows if relation is Relation.REPLACE_ONE else NOMINAL_MARGIN * n_rows
+
+
+def summation_error(rows: int, features: int, condition: float = 1.0) -> float:
+    """Largest ‖computed sum − sum of the computed contributions‖ in units of the largest contribution.
+
+    Parameters
+    ----------
+    rows : int
+        Public bound on the number of rows.
+    features : int
+        Entries of a row.
+    condition : float
+        Of the change of coordinates applied to the finished sum.
+
+    Formal guarantees
+    -----------------
+    Holds for every order of summation in which rows are first summed in blocks of at most `LONGEST_RUN` and at least
+    `BLOCK_ENTRIES` entries (docs/proofs/float.md, Lemma 1).
+    """
+    shortest = max(1, min(LONGEST_RUN, BLOCK_ENTRIES // (features + 1)))
+    depth = min(rows, LONGEST_RUN) + math.ceil(rows / shortest) + 8.0 * (features + 8.0) ** 1.5
+    return float(1.01 * depth * UNIT_ROUNDOFF * 2.0 * condition * rows)
+
+
+def grid_exponent(clip_norm: float, noise_multiplier: float, rows: int) -> int:
+    """g of the grid 2^g: `GRID_BITS` below the noise, higher only where float64 could not hold a sum on it."""
+    size = max(math.ldexp(noise_multiplier, -GRID_BITS), math.ldexp(2.0 * rows, -MANTISSA_BITS))
+    return math.frexp(clip_norm * size)[1] - 1
+
+
+def slack(rounding: float, grid: float, entries: int, clip_norm: float) -> float:
+    """Share of the clip that rounding can add to what one record moves: twice the sum's error and one grid cell.
+
+    2⁻⁴⁰ covers the rounding of the noise scale itself.
+    """
+    return 2.0 * rounding + grid * math.sqrt(entries) / clip_norm + 2.0**-40
+
+
+@lru_cache(maxsize=1024)
+def granularity(
+    clip_norm: float, noise_multiplier: float, rows: int, rounding: float, entries: int
+) -> tuple[float, float]:
+    """(grid, noise deviation) of one release of `entries` numbers; the same for every release of a query."""
+    grid = math.ldexp(1.0, grid_exponent(clip_norm, noise_multiplier, rows))
+    return grid, noise_multiplier * clip_norm * (1.0 + slack(rounding, grid, entries, clip_norm))
+
+
+def on_grid(values: NDArray[np.float64], grid: float) -> NDArray[np.float64]:
+    """Values in whole units of a power of two."""
+    counts = values / grid
+    return np.rint(counts, out=counts)
+
+
+def exact_deviations(noise: float, unit: float | NDArray[np.float64]) -> NDArray[np.int64]:
+    """Standard deviations in whole lattice units, never below `noise`."""
+    return np.ceil(noise * (1.0 + 2.0**-40) / np.asarray(unit)).astype(np.int64)
+
+
+def variation(deviations: NDArray[np.int64]) -> float:
+    """Total variation between discrete and rounded Gaussian noise with these deviations, at most (Lemma 3)."""
+    return float(np.sum(1.0 / (24.0 * deviations.astype(np.float64) ** 2)))
+
+
+def require_exact_fits(width: int, multipliers: list[float], weighted: bool) -> None:
+    """Refuse what exact arithmetic has no proof for, by public sizes."""
+    problems: list[tuple[bool, tuple[Any, str, str]]] = [
+        (
+            width > LARGEST_EXACT_WIDTH,
+            (f"{width} mapped features", f"at most {LARGEST_EXACT_WIDTH}", "use arithmetic='granular'"),
+        ),
+        (weighted, ("weights", "none", "drop the weights, or use arithmetic='granular'")),
+        (
+            max(multipliers) > LARGEST_EXACT_MULTIPLIER,
+            (
+                "noise of more than 4096 times a contribution",
+                "less",
+                "use fewer steps or a larger epsilon, or arithmetic='granular'",
+            ),
+        ),
+    ]
+    for found, (given, expected, remedy) in problems:
+        if found:
+            raise InvalidParameter(f"arithmetic='exact' with {given}", expected, remedy)
