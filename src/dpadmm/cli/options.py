@@ -24,7 +24,7 @@ def _output(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Output", **more)
 
 
-_SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, dp-sgd or dp-gd."
+_SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, noisy-admm, dp-sgd or dp-gd."
 _SAMPLERS = "full, truncated-poisson, poisson or fixed; chosen if left out."
 _PENALTIES = "none, l1, l2, elasticnet, group, fused, graph, nuclear, scad or mcp."
 

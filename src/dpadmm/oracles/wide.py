@@ -57,6 +57,9 @@ class SpikedRows:
     def second_moment_sum(self) -> Array:
         raise QueryRefused("a wide table has no second moment to give")
 
+    def noisy_pass(self, *asked: Any) -> tuple[Array, Array]:
+        raise QueryRefused("passes are made in the coordinates of the table")
+
     def transformed(self, matrix: Array | SpikedMap) -> SpikedRows:
         raise QueryRefused("coordinates change from those of the table")
 

@@ -122,6 +122,7 @@ _SAMPLER_WORDS = {
     "poisson": "rows drawn independently (Poisson sampling)",
     "truncated-poisson": "rows drawn independently and capped in number (truncated Poisson sampling)",
     "fixed": "a fresh fixed-size random set of rows",
+    "permutation": "all rows, one after another in a secret random order",
 }
 
 
@@ -134,6 +135,12 @@ _STATISTIC_WORDS = {
 def describe(query: Query, record_distance: float = 2.0) -> str:
     """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
     rows = _SAMPLER_WORDS[query.sampler.name]
+    if query.passage is not None:
+        return (
+            f"{query.count} hidden {'pass' if query.count == 1 else 'passes'} over {rows}, each row's gradient clipped "
+            f"to norm {query.clip_norm:g}, Gaussian noise of standard deviation {query.noise_std:.4g} times the step "
+            "added to the coefficients after every row; only the last state was released"
+        )
     if query.sampler.name != "full":
         rows += f", {query.denominator:g} expected"
     noise = f"Gaussian noise of standard deviation {query.noise_multiplier * query.clip_norm:.4g} on the sum"
@@ -154,5 +161,8 @@ def describe(query: Query, record_distance: float = 2.0) -> str:
 def _standing_assumptions(plan: Plan) -> tuple[str, ...]:
     declared = "parameters, bounds and penalties were chosen without looking at these rows"
     secret = "the noise and its generator stay secret"
+    if plan.event.hidden:
+        last = "only the final state is covered: no earlier state, and not the order of the rows, was seen by anyone"
+        return (declared, secret + ", and so does the order of the rows", last)
     sampled = any(query.sampler.name != "full" for query in plan.queries)
     return (declared, secret + (", and so do the sampled batches" if sampled else ""))

@@ -22,9 +22,8 @@ from scipy.special import ndtr
 
 from dpadmm.errors import CannotCertify
 from dpadmm.privacy import profiles
-from dpadmm.privacy.accountants.base import full_data_shift
+from dpadmm.privacy.accountants.base import default_accountant, full_data_shift, make_accountant
 from dpadmm.privacy.accountants.gaussian import SMALLEST_SHIFT, gaussian_epsilon
-from dpadmm.privacy.accountants.pld import PldAccountant
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
 
@@ -96,7 +95,7 @@ def judged_epsilon(charges: Sequence[Charge], limit: Budget) -> float:
 @lru_cache(maxsize=256)
 def _dominating_shift(event: Event, relation: Relation, slack: float) -> float:
     """Smallest µ, to `ACCURACY`, with H ≤ (1 − s)·G_µ + s at every α ≥ 1, H the profile of the event."""
-    judge = PldAccountant()
+    judge = make_accountant(default_accountant(event))
     top = judge.epsilon(event, slack * (1.0 - 1e-3), relation)
     if not math.isfinite(top):
         raise CannotCertify(
