@@ -210,7 +210,8 @@ class TestNothingToSee:
         asked.gradient(X0, "snapshot")
         public = {name for name in dir(asked) if not name.startswith("_")}
         queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
-        assert public == queries | {"noise_std", "release", "spent", "require_promise_kept"}
+        passes = {"noisy_pass", "last_state", "release_state"}
+        assert public == queries | passes | {"noise_std", "release", "spent", "require_promise_kept"}
 
     def test_exceptions_from_inside_carry_no_sum(self, plan):
         class Broken(Untouchable):

@@ -166,12 +166,7 @@ class PrivateOracle:
                 raise QueryRefused("all passes of a plan follow one program")
             order = _once_each(query.sampler.draw(self._rows.n_rows, self._streams.sampling), self._rows.n_rows)
             state = program.start() if self._state is None else self._state
-            scale = query.noise_multiplier * query.clip_norm * program.step
-            features = self._rows.n_features
-
-            def noise(visits: int) -> Array:
-                return scale * self._streams.noise.standard_normal((visits, features))
-
+            noise = self._visit_noise(query, program.step)
             self._program = program
             self._state = self._rows.noisy_pass(program, state, query.clip_norm, order, noise)
             self._count(query)
@@ -217,6 +212,11 @@ class PrivateOracle:
     def release_state(self, query: Query, state: State) -> State:
         """The exit of hidden passes, whose noise is already in the state."""
         return state
+
+    def _visit_noise(self, query: Query, step: float) -> Callable[[int], Array]:
+        """Fresh noise on x for the next visits of a pass: as much as the step makes of noise on one row's gradient."""
+        scale, features = query.noise_multiplier * query.clip_norm * step, self._rows.n_features
+        return lambda visits: scale * self._streams.noise.standard_normal((visits, features))
 
     @property
     def _outputs(self) -> int:
