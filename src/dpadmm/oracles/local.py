@@ -130,14 +130,14 @@ class LocalRows:
         for start in range(0, len(order), length):
             visited = order[start : start + length]
             rows, norms = self._table.block(visited), self._norms[visited]
-            factors = np.where(np.isfinite(norms), longest / np.maximum(norms, longest), 0.0)
-            rows[factors == 0.0] = 0.0
-            rows *= factors[:, None]
+            finite = np.isfinite(norms)
+            rows[~finite] = 0.0
+            rows *= (longest / np.maximum(np.where(finite, norms, 0.0), longest))[:, None]
             weights = np.ones(len(visited)) if self._weights is None else self._weights[visited]
             state = program.visit(
                 state,
                 rows,
-                np.where(factors == 0.0, 0.0, norms * factors),
+                np.where(finite, np.minimum(norms, longest), 0.0),
                 self._columns[0, visited],
                 weights,
                 noise(len(visited)),
