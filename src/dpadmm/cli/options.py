@@ -46,7 +46,10 @@ Epsilon = Annotated[float, _budget("--epsilon", "-e", metavar="X", help="ε > 0,
 Delta = Annotated[float, _budget("--delta", "-d", metavar="X", help="δ in (0, 1), well below 1/rows.")]
 Relation = Annotated[str, _budget("--relation", metavar="NAME", help="Neighbours: replace-one or add-remove.")]
 Accountant = Annotated[
-    str | None, _budget("--accountant", metavar="NAME", help="pld, rdp or gaussian; chosen if left out.")
+    str | None,
+    _budget(
+        "--accountant", metavar="NAME", help="pld, rdp, gaussian, iteration or iteration-paper; chosen if left out."
+    ),
 ]
 LedgerPlace = Annotated[str | None, _budget("--ledger", metavar="PATH", help="Record to charge; see `dpadmm ledger`.")]
 LedgerDataset = Annotated[

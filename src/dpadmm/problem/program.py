@@ -157,8 +157,9 @@ class Program:
         """The Cholesky factor L of H, row j of it the entries L_jj, L_(j+1)j, … within the band."""
         constraint = self.problem.constraint
         if constraint.is_identity:
-            weights = np.repeat([1.0 + self.step * self.beta, 1.0], [constraint.n_rows, constraint.free])
-            return np.sqrt(weights)[:, None]
+            diagonal: Array = np.ones(constraint.n_features)
+            diagonal[: constraint.n_rows] += self.step * self.beta
+            return np.asarray(np.sqrt(diagonal)[:, None])
         A = sparse.csr_array(constraint.A)
         gram = sparse.coo_array(sparse.eye_array(constraint.n_features) + self.step * self.beta * (A.T @ A))
         below = gram.coords[0] - gram.coords[1]
