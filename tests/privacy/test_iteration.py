@@ -148,6 +148,23 @@ def test_t11_an_iteration_contracts_as_claimed(name, ridge):
             assert after <= factor * before * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_claim_4_a_replaced_row_moves_the_state_by_two_clips_and_the_step(name):
+    """Any other row, any state: the squared distance after its visit is at most (ηΔ)², and one pair comes close."""
+    rng, closest = np.random.default_rng(4), 0.0
+    for _ in range(100):
+        program, clip = random_program(rng, name, 0.0), 10 ** rng.uniform(-3, 0)
+        row = rng.normal(size=4)
+        row *= 1.5 / np.linalg.norm(row)
+        other = -row if rng.uniform() < 0.5 else rng.normal(size=4) / 4
+        state = rng.normal(size=4) / 9, rng.normal(size=program.problem.constraint.n_rows) / 9
+        moved = squared_distance(program, *(visited(program, state, r, 1.0, clip) for r in (row, other)))
+        bound = (program.step * 2 * clip) ** 2
+        assert moved <= bound * (1 + 1e-9)
+        closest = max(closest, moved / bound)
+    assert closest > 0.5
+
+
 def test_t11_clipping_two_margins_can_drive_states_apart():
     """Why softmax is refused: a clipped gradient of several margins is not monotone, so no convex loss has it."""
     loss, rng, worst = Softmax(3), np.random.default_rng(0), math.inf
