@@ -22,6 +22,10 @@ N, B, DELTA = 2000, 100, 1e-5
 KNOWN = {
     ("gaussian", "full", REPLACE),
     ("gaussian", "full", ADD),
+    ("iteration", "full", REPLACE),
+    ("iteration", "full", ADD),
+    ("iteration-paper", "full", REPLACE),
+    ("iteration-paper", "full", ADD),
     ("rdp", "full", REPLACE),
     ("rdp", "full", ADD),
     ("rdp", "poisson", ADD),
@@ -129,7 +133,7 @@ def test_malformed_events_are_refused(accountant):
 def test_default_accountant():
     assert default_accountant(event("full", 1.0)) == "gaussian"
     assert default_accountant(event("fixed", 1.0)) == "pld"
-    with pytest.raises(InvalidParameter, match="'gaussian', 'pld', 'rdp'"):
+    with pytest.raises(InvalidParameter, match="'gaussian', 'iteration', 'iteration-paper', 'pld', 'rdp'"):
         make_accountant("moments")
 
 

@@ -1,4 +1,4 @@
-"""docs/paper-map.md: every symbol exists, and no numbered item of the two papers is missing."""
+"""docs/paper-map.md: every symbol exists, and no numbered item of the papers is missing."""
 
 from __future__ import annotations
 
@@ -33,6 +33,20 @@ NUMBERED = {
         ("Lemma {}", 1, 3),
         ("Proposition {}", 1, 1),
         ("Theorem {}", 1, 3),
+    ],
+    "Chan 2024": [
+        ("Eq. ({})", 1, 2),
+        ("Algorithm {}", 1, 3),
+        ("Lemma 2.{}", 1, 2),
+        ("Lemma 5.{}", 3, 4),
+        ("Definition 2.{}", 3, 3),
+        ("Definition 3.{}", 1, 1),
+        ("Definition 4.{}", 1, 1),
+        ("Definition 5.{}", 2, 2),
+        ("Fact 3.{}", 2, 3),
+        ("Remark 2.{}", 4, 4),
+        ("Theorem 4.{}", 2, 2),
+        ("Theorem 5.{}", 1, 1),
     ],
 }
 ITEMS = [

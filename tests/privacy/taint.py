@@ -1,7 +1,7 @@
 """Fit a model with every answer replaced by data-independent noise, and write down all that an outsider could see.
 
 If two tables with the same public description then differ in anything written down, some data left the oracle by
-another way than `release`.
+another way than `release` and `release_state`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ class Stub:
         self.queries.append(("released", query.kind, clip_norm, total.shape, kind))
         return self._scale * self._rng.standard_normal(total.shape) + 0.01
 
+    def release_state(self, oracle, query, state):
+        """Stands for `PrivateOracle.release_state`."""
+        self.queries.append(("released", query.kind, *((block.shape, str(block.dtype)) for block in state)))
+        return tuple(self._scale * self._rng.standard_normal(block.shape) + 0.01 for block in state)
+
     @contextlib.contextmanager
     def installed(self):
         gradient, difference = PrivateOracle.gradient, PrivateOracle.difference
@@ -47,6 +52,7 @@ class Stub:
 
         with (
             mock.patch.object(PrivateOracle, "release", lambda *args: self.release(*args)),
+            mock.patch.object(PrivateOracle, "release_state", lambda *args: self.release_state(*args)),
             mock.patch.object(PrivateOracle, "gradient", watched_gradient),
             mock.patch.object(PrivateOracle, "difference", watched_difference),
         ):

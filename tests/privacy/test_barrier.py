@@ -212,6 +212,7 @@ class TestNothingToSee:
         public = {name for name in dir(asked) if not name.startswith("_")}
         queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
         queries |= {"score", "feature_moment", "shares_below", "change_map"}
+        queries |= {"noisy_pass", "last_state", "release_state"}
         assert public == queries | {"noise_std", "public_rows", "release", "spent", "require_promise_kept"}
         assert asked.public_rows == plan.n_rows
 

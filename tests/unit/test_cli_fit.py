@@ -61,6 +61,7 @@ def test_summary_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "--solver dp-vradmm",
         "--solver ssadmm --relation add-remove --rows 500",
         "--solver mpadmm --invalid-rows zero",
+        "--solver noisy-admm --penalty fused --steps 2 --accountant iteration-paper",
         "--solver dp-sgd --rows 400",
         "--solver dp-gd --penalty scad",
         "--arithmetic exact",

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from dpadmm.oracles.base import PrivateOracle, Rows
 from dpadmm.oracles.sums import Sum, as_numbers
+from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.program import Program
 from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
@@ -43,7 +45,7 @@ class Witness:
     -----
     For full-data queries the sum over `log_ratios` is the exact log-likelihood ratio of the transcript: by Neyman and
     Pearson no attacker has a better score. For sampled queries it is exact, but for truncation, if all records other
-    than the differing one contribute zero; otherwise it is a score like any other.
+    than the differing one contribute zero; otherwise, and of hidden passes, it is a score like any other.
     """
 
     def __init__(self, oracle: PrivateOracle, plan: Plan, tables: tuple[Rows, Rows]) -> None:
@@ -94,6 +96,17 @@ class Witness:
         answer, query = self._oracle.second_moment(), self._query("second moment")
         self._weigh("second moment", query, query.clip_norm, answer, [rows.second_moment_sum() for rows in self._seen])
         return answer
+
+    def noisy_pass(self, program: Program) -> None:
+        self._oracle.noisy_pass(program)
+
+    def last_state(self) -> tuple[Array, Array]:
+        """All there is to see of hidden passes: how far x went the way the two tables would have pulled it apart."""
+        x, dual = self._oracle.last_state()
+        query = self._query(NOISY_PASS)
+        first, second = (as_numbers(rows.gradient_sum(np.zeros_like(x), query.clip_norm, ALL)) for rows in self._tables)
+        self.log_ratios[NOISY_PASS] += float(np.sum(x * (first - second)))
+        return x, dual
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self._oracle.change_coordinates(matrix)

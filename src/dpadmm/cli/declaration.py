@@ -144,7 +144,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         batch_size=request.batch_size if known else 1,
         steps=request.steps,
         clip_norm=request.clip_norm,
-        accountant=request.accountant if known else "gaussian",
+        accountant=request.accountant if known else None,
         smoothing=request.smoothing,
         arithmetic=request.arithmetic,
     )

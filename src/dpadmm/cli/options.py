@@ -28,7 +28,7 @@ def _output(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Output", **more)
 
 
-_SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, dp-sgd or dp-gd."
+_SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, noisy-admm, dp-sgd or dp-gd."
 _SAMPLERS = "full, truncated-poisson, poisson or fixed; chosen if left out."
 _PENALTIES = "none, l1, l2, elasticnet, group, fused, graph, nuclear, scad or mcp."
 
@@ -50,7 +50,10 @@ Epsilon = Annotated[float, _budget("--epsilon", "-e", metavar="X", help="ε > 0,
 Delta = Annotated[float, _budget("--delta", "-d", metavar="X", help="δ in (0, 1), well below 1/rows.")]
 Relation = Annotated[str, _budget("--relation", metavar="NAME", help="Neighbours: replace-one or add-remove.")]
 Accountant = Annotated[
-    str | None, _budget("--accountant", metavar="NAME", help="pld, rdp or gaussian; chosen if left out.")
+    str | None,
+    _budget(
+        "--accountant", metavar="NAME", help="pld, rdp, gaussian, iteration or iteration-paper; chosen if left out."
+    ),
 ]
 ArithmeticName = Annotated[
     str, _budget("--arithmetic", metavar="NAME", help="granular, or exact: integers and discrete Gaussian noise.")

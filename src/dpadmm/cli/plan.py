@@ -18,7 +18,8 @@ What noise will this promise cost? Needs no data.
 Everything is stated at clip norm 1: noise_std is the standard deviation of the noise on each coordinate of a released \
 mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (auto, \
 dp-vradmm) has one noise level each: noise_std and noise_multiplier are those of its gradients (dp-vradmm: of its \
-snapshots), and the list is under `queries`.
+snapshots), and the list is under `queries`. For noisy-admm, whose noise is on the gradient of one \
+row, `comparison` shows what the same promise costs in three other ways; read it before choosing that solver.
 
 \b
 Examples
@@ -81,7 +82,8 @@ def plan(
         classes,
         private_graph,
     )
-    summary = summarise(make_plan(request))
+    recipe = make_plan(request)
+    summary = summarise(recipe) | compared(recipe)
     if json:
         print_json(summary)
     else:
@@ -153,7 +155,19 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
     }
 
 
+def compared(recipe: Recipe) -> dict[str, Any]:
+    """For hidden passes, what the same promise costs in other ways, under `comparison`."""
+    from dataclasses import asdict
+
+    from dpadmm.privacy.comparison import compare_plan
+
+    return {"comparison": asdict(compare_plan(recipe.plan))} if recipe.plan.event.hidden else {}
+
+
 def _print(summary: dict[str, Any]) -> None:
+    hidden = "comparison" in summary
+    what = "one row's gradient" if hidden else "the mean gradient"
+    work = "passes, one release" if hidden else f"steps, {summary['releases']:,} noisy releases"
     print_pairs(
         "What this promise costs",
         [
@@ -161,14 +175,33 @@ def _print(summary: dict[str, Any]) -> None:
             ("certified", f"ε = {summary['epsilon_achieved']:.6g} by the {summary['accountant']} accountant"),
             ("proof", summary["proof_status"]),
             ("arithmetic", summary["arithmetic"]),
-            ("solver", f"{summary['solver']}, {summary['steps']:,} steps, {summary['releases']:,} noisy releases"),
-            ("noise on the mean gradient", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
+            ("solver", f"{summary['solver']}, {summary['steps']:,} {work}"),
+            (f"noise on {what}", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
             *[(f"share of {name}", f"{100 * share:.3g}%") for name, share in summary["budget_split"].items()],
         ],
     )
     head = ("query", "times", "rows", "sampler", "clip", "noise / clip", "noise")
     print_table(head, [_cells(query) for query in summary["queries"]])
-    print_line("Noise is the standard deviation on each released mean; it scales with the clip norm.", style="dim")
+    if hidden:
+        _print_comparison(summary["comparison"])
+    else:
+        print_line("Noise is the standard deviation on each released mean; it scales with the clip norm.", style="dim")
+
+
+def _print_comparison(comparison: dict[str, float]) -> None:
+    print_table(
+        ("noise / sensitivity", "way", "covers"),
+        [
+            (f"{comparison['iteration']:.4g}", "this plan: hidden passes in a secret order", "the last state only"),
+            (f"{comparison['paper']:.4g}", "the same with the constants of the paper", "the last state only"),
+            (f"{comparison['composition']:.4g}", "no amplification", "every state, in any order"),
+            (f"{comparison['subsampling']:.4g}", "one random row a step (subsampling)", "every state"),
+        ],
+    )
+    print_line(
+        "For central training subsampling needs less noise and covers more, and full data (solver auto) is better "
+        "still. Hidden passes are for data visited one row after another where only the last state is published."
+    )
 
 
 def _cells(query: dict[str, Any]) -> tuple[str, ...]:

@@ -322,4 +322,4 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
 def _work(plan: Plan, n_features: int) -> Iterator[Work]:
     """The public size of what a plan asks for."""
-    return (Work(query.count, query.denominator, n_features) for query in plan.queries)
+    return (Work(query.readings, query.denominator, n_features) for query in plan.queries)

@@ -36,9 +36,10 @@ PARAMETERS = """
     graph, groups
         Edges (or a matrix) for "graph"; feature groups for "group". Public; or, as `graph`, a
         `dpadmm.PrivateGraph(share=...)`, which learns the graph with a share of the budget.
-    solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "dp-sgd", "dp-gd"}
+    solver : {"auto", "full-admm", "dp-sadmm", "dp-vradmm", "ssadmm", "mpadmm", "noisy-admm", "dp-sgd", "dp-gd"}
         The algorithm. "auto" needs no tuning; beyond 3000 features it sees the mean row instead of a second moment, and
-        stays linear in their number. With smoothing and with a given `clip_norm` it is "full-admm".
+        stays linear in their number. With smoothing and with a given `clip_norm` it is "full-admm". "noisy-admm"
+        releases and covers its last state only; see `dpadmm plan --solver noisy-admm` before choosing it.
     smoothing : None, float or smoother
         ν of a ring Laplacian, or a smoother object. Never changes the privacy.
     fit_intercept : bool

@@ -8,6 +8,7 @@ The kernels of a namespace have the same signatures and agree to rounding:
 | sparse_sum   | the same over CSR rows                                              |
 | ring         | smoothing on a ring by two recursions                               |
 | tail         | everything an ADMM step does after the gradient                     |
+| visits       | a hidden pass of noisy gradient ADMM, one row after another         |
 """
 
 from dpadmm.kernels.engine import Work, active, choose, use

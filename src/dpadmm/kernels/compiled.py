@@ -2,8 +2,9 @@
 
 from dpadmm.kernels.gradients import dense_sum, sparse_sum
 from dpadmm.kernels.steps import ring, tail
+from dpadmm.kernels.visits import visits
 
 PARALLEL = True
 """They release the lock of the interpreter, so that row blocks may be summed by threads."""
 
-__all__ = ["PARALLEL", "dense_sum", "ring", "sparse_sum", "tail"]
+__all__ = ["PARALLEL", "dense_sum", "ring", "sparse_sum", "tail", "visits"]

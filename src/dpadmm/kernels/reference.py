@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import cho_solve_banded
 from scipy.special import expit
 
 from dpadmm.kernels.clipping import clip_slopes
@@ -128,6 +129,78 @@ def ring(g: Array, decay: float, gain: float) -> Array:
     """gain · (1 − wR)⁻¹(1 − wR⁻¹)⁻¹ g along the first axis, R the cyclic shift and w = e^(−decay)."""
     forward = _periodic_filter(g, decay)
     return np.ascontiguousarray(gain * _periodic_filter(forward[::-1], decay)[::-1])
+
+
+def visits(
+    rows: Array,
+    norms: Array,
+    target: Array,
+    weights: Array,
+    noise: Array,
+    x: Array,
+    dual: Array,
+    A: Any,
+    At: Any,
+    offset: Vector,
+    ridge: Array,
+    bands: Array,
+    threshold: Array | Callable[[Array, float], Array],
+    stiffness: float,
+    step: float,
+    beta: float,
+    clip: float,
+    code: int,
+    parameter: float,
+) -> tuple[Array, Array]:
+    """(x, λ) after one iteration of noisy gradient ADMM for each row, in their order.
+
+    Parameters
+    ----------
+    rows, norms, target, weights : (m, d), (m,), (m,), (m,)
+        Mapped rows in float64, their norms, targets, and what their clipped gradients are multiplied by.
+    noise : (m, d)
+        Added to x after each row.
+    x, dual : (d,), (p,)
+        The state; left as it is.
+    A, At : (data, indices, starts) or None
+        A and its transpose in CSR; None for y = the first entries of x.
+    offset : (p,) or None
+        c of Ax − y = c.
+    ridge : (d,)
+        Public ridge of each coefficient.
+    bands : (d, width + 1)
+        Cholesky factor of I + ηβAᵀA; row j holds column j from the diagonal downwards.
+    threshold, stiffness : (p,), float
+        Of an entrywise prox. Here a prox function will do, too.
+    step, beta, clip : float
+        η, β, and the largest norm of one row's gradient.
+    """
+    d, p = len(x), len(dual)
+    pull = _constraint(A, p, d)
+    push = None if pull is None else pull.T
+    width, diagonal = bands.shape[1], bands[:, 0] ** 2
+    for k in range(len(rows)):
+        applied = x[:p] if pull is None else pull @ x
+        if offset is not None:
+            applied = applied - offset
+        v = applied + dual
+        if callable(threshold):
+            y = threshold(v, 1.0 / beta)
+        else:
+            cut = threshold / beta
+            y = (v - np.clip(v, -cut, cut)) / (1.0 + stiffness / beta)
+        dual = v - y
+        back = y - dual if offset is None else y + offset - dual
+        margin = np.array([[rows[k] @ x]])
+        slope = _coefficients(margin, None, target[k : k + 1, None], norms[k : k + 1], clip, clip, code, parameter)
+        moved = x - step * (weights[k] * slope[0, 0] * rows[k] + ridge * x)
+        if push is None:
+            moved[:p] += step * beta * back
+        else:
+            moved += step * beta * (push @ back)
+        solved = moved / diagonal if width == 1 else cho_solve_banded((bands.T, True), moved, check_finite=False)
+        x = solved + noise[k]
+    return x, dual
 
 
 def tail(

@@ -7,6 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,15 +18,18 @@ from dpadmm.oracles.sums import LatticeSum, Sum, joined
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.clipping import SMALLEST_CLIP
-from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.events import Event
+from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.sampling import Batch, Everything
+from dpadmm.privacy.sampling import Batch, Everything, Permutation
 from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments, RowMoments, SecondMoment
+from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import Streams
 
 Array = NDArray[np.float64]
+State = tuple[Array, Array]
 
 LARGEST_POINT = 1e30
 """Queries at points of larger norm are refused: margins would overflow and a row could show itself as a NaN."""
@@ -67,6 +71,17 @@ class Rows(Protocol):
 
 
 @runtime_checkable
+class Visited(Protocol):
+    """Rows that can be visited one after the other."""
+
+    def noisy_pass(
+        self, program: Program, state: State, clip_norm: float, order: NDArray[np.intp], noise: Callable[[int], Array]
+    ) -> State:
+        """The state after one visit to each row of `order`, gradients clipped; `noise(m)` is for the next m visits."""
+        ...
+
+
+@runtime_checkable
 class Preparable(Protocol):
     """Rows as they were given, which bounds and graphs can be learned from before they are trained on."""
 
@@ -102,12 +117,15 @@ class PrivateOracle:
     Gaussian sums in `plan.event`, and so has the (ε, δ) the accountant certified for that event. The raw sums reach
     no attribute, log or exception; the only path from a sum to a caller is `release`. What finite arithmetic adds
     to this is charged or named in `docs/proofs/float.md`.
+
+    Hidden passes are the exception to the transcript: their states stay in here, and `release_state` hands out the
+    last one, once, after all planned passes. Accounting by iteration rests on nobody having seen another.
     """
 
     def __init__(self, rows: Rows, plan: Plan, streams: Streams) -> None:
         if rows.n_rows < 1:
             raise QueryRefused("an empty table has nothing to ask")
-        if plan.arithmetic is Arithmetic.FLOATING:
+        if plan.arithmetic is Arithmetic.FLOATING and not all(query.passage for query in plan.queries):
             raise QueryRefused("a plan of an earlier version is not carried out; calibrate again")
         self._rows, self._plan, self._streams = rows, plan, streams
         self._seen = rows
@@ -120,6 +138,8 @@ class PrivateOracle:
         self._variation = 0.0
         self._asked: Counter[str] = Counter()
         self._performed: Counter[str] = Counter()
+        self._program: Program | None = None
+        self._state: State | None = None
 
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         """Noisy mean of the clipped row gradients at `x`."""
@@ -209,6 +229,31 @@ class PrivateOracle:
                 raise QueryRefused("only rows with a score, and all of them, are scored")
             return float(self.release(query, query.clip_norm, self._rows.score_sum(x, query.clip_norm))[0])
 
+    def noisy_pass(self, program: Program) -> None:
+        """Visit every row once, in a fresh secret order, with noise after each visit. The state stays hidden."""
+        with self._admitted(NOISY_PASS) as query:
+            if not isinstance(self._rows, Visited):
+                raise QueryRefused("these rows are summed, never visited one by one")
+            if query.passage is None or query.passage != Passage.of(program, self._rows.n_rows):
+                raise QueryRefused("the program differs from the one the plan was certified for")
+            if self._program is not None and self._program is not program:
+                raise QueryRefused("all passes of a plan follow one program")
+            order = _once_each(query.sampler.draw(self._rows.n_rows, self._streams.sampling), self._rows.n_rows)
+            state = program.start() if self._state is None else self._state
+            noise = self._visit_noise(query, program.step)
+            self._program = program
+            self._state = self._rows.noisy_pass(program, state, query.clip_norm, order, noise)
+            self._count(query)
+
+    def last_state(self) -> State:
+        """(x, λ) after all planned passes. Neither an earlier state nor this one again is ever answered."""
+        with self._lock:
+            query, state = self._queries.get(NOISY_PASS), self._state
+            if query is None or state is None or self._performed[NOISY_PASS] != query.count:
+                raise QueryRefused("no state leaves before all planned passes are made, and the last one leaves once")
+            self._state = None
+            return self.release_state(query, state)
+
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged.
 
@@ -267,6 +312,15 @@ class PrivateOracle:
         noisy = total.counts + self._streams.noise.discrete_gaussian(deviations)
         return np.asarray(noisy * (total.units / query.denominator))
 
+    def release_state(self, query: Query, state: State) -> State:
+        """The exit of hidden passes, whose noise is already in the state."""
+        return state
+
+    def _visit_noise(self, query: Query, step: float) -> Callable[[int], Array]:
+        """Fresh noise on x for the next visits of a pass: as much as the step makes of noise on one row's gradient."""
+        scale, features = query.noise_multiplier * query.clip_norm * step, self._rows.n_features
+        return lambda visits: scale * self._streams.noise.standard_normal((visits, features))
+
     @property
     def _outputs(self) -> int:
         return 1 if len(self._rows.point_shape) == 1 else self._rows.point_shape[1]
@@ -276,11 +330,7 @@ class PrivateOracle:
         """What was performed so far, in the order of the plan."""
         return Event(
             tuple(
-                GaussianSums(
-                    query.sampler,
-                    query.noise_multiplier,
-                    self._performed[query.kind] if query is self._queries[query.kind] else 0,
-                )
+                replace(query.part, count=self._performed[query.kind] if query is self._queries[query.kind] else 0)
                 for query in self._plan.queries
             )
         )
@@ -309,7 +359,9 @@ class PrivateOracle:
                 raise QueryRefused("the plan declares a statistic to move less than it can")
             if type(query.sampler) is not Everything:
                 raise QueryRefused("a statistic reads every row, and the plan counts on a sample")
-        if (query.statistic is None) != bool(points):
+        if (query.passage is None) == isinstance(query.sampler, Permutation):
+            raise QueryRefused("a secret order of all rows belongs to a hidden pass, and only to one")
+        if (query.statistic is None and query.passage is None) != bool(points):
             raise QueryRefused(f"the plan's {kind!r} query is of another sort")
         for point in points:
             if point.shape != self._seen.point_shape:
@@ -354,6 +406,14 @@ class _Admission:
     def __exit__(self, *failure: object) -> None:
         self._silence.__exit__(None, None, None)
         self._lock.release()
+
+
+def _once_each(batch: Batch, n_rows: int) -> NDArray[np.intp]:
+    """The row numbers of a batch that holds each row exactly once."""
+    rows = batch.rows
+    if rows is None or batch.weights is not None or not np.array_equal(np.sort(rows), np.arange(n_rows)):
+        raise QueryRefused("a pass visits each row exactly once")
+    return rows
 
 
 def _size_and_condition(matrix: Array | SpikedMap) -> tuple[float, float]:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.base import Rows
+from dpadmm.errors import QueryRefused
+from dpadmm.oracles.base import Rows, Visited
 from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Everything, Sampler
 from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.program import Program
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
 
@@ -46,6 +48,7 @@ class ExactOracle:
         self._rows = self._seen = rows
         self._sampler = Everything() if sampler is None else sampler
         self._stream = make_streams(random_state).sampling
+        self._state: tuple[Array, Array] | None = None
 
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         sampler = Everything() if kind == "snapshot" else self._sampler
@@ -71,6 +74,23 @@ class ExactOracle:
 
     def second_moment(self) -> Array:
         return as_numbers(self._seen.second_moment_sum()) / self._rows.n_rows
+
+    def noisy_pass(self, program: Program) -> None:
+        """Every row once, in a random order, without noise."""
+        if not isinstance(self._rows, Visited):
+            raise QueryRefused("these rows are summed, never visited one by one")
+        n = self._rows.n_rows
+        order = self._stream.distinct(n, n)
+        state = program.start() if self._state is None else self._state
+        self._state = self._rows.noisy_pass(program, state, np.inf, order, self._silence)
+
+    def last_state(self) -> tuple[Array, Array]:
+        if self._state is None:
+            raise QueryRefused("no pass was made")
+        return self._state
+
+    def _silence(self, visits: int) -> Array:
+        return np.zeros((visits, self._rows.n_features))
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self._seen = self._rows.transformed(matrix)

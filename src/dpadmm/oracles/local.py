@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.mapped import FilePages
+from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import PackedRows, RowMap, pack_mapped
 from dpadmm.problem.spiked import SpikedMap
 
@@ -128,6 +129,39 @@ class LocalRows:
             return self._scores(block, statistic.slope_unit)
 
         return row_moments(self._table, to_unit, scores, self._weights, statistic)
+
+    def noisy_pass(
+        self,
+        program: Program,
+        state: tuple[Array, Array],
+        clip_norm: float,
+        order: NDArray[np.intp],
+        noise: Callable[[int], Array],
+    ) -> tuple[Array, Array]:
+        """Rows longer than the program counts on are scaled down to it, so that its step stays below 1/L."""
+        if program.problem.loss != self._loss or program.problem.shape != (self.n_features,):
+            raise QueryRefused("the program is for another loss or another number of features")
+        longest, code = program.problem.row_norm, cast(int, self._code)
+        length = max(1, MOMENT_ENTRIES // self.n_features)
+        for start in range(0, len(order), length):
+            visited = order[start : start + length]
+            rows, norms = self._table.block(visited), self._norms[visited]
+            finite = np.isfinite(norms)
+            rows[~finite] = 0.0
+            rows *= (longest / np.maximum(np.where(finite, norms, 0.0), longest))[:, None]
+            weights = np.ones(len(visited)) if self._weights is None else self._weights[visited]
+            state = program.visit(
+                state,
+                rows,
+                np.where(finite, np.minimum(norms, longest), 0.0),
+                self._columns[0, visited],
+                weights,
+                noise(len(visited)),
+                clip_norm,
+                code,
+                self._parameter,
+            )
+        return state
 
     def transformed(self, matrix: Array | SpikedMap) -> LocalRows | SpikedRows:
         """The rows Pᵀ row, without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a; only norms are new.

@@ -16,7 +16,7 @@ from dpadmm.oracles.base import Rows
 from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
-from dpadmm.problem.rowmap import PackedRows, RowMap
+from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
@@ -58,15 +58,6 @@ class SpikedRows:
 
     def second_moment_sum(self) -> Array:
         raise QueryRefused("a wide table has no second moment to give")
-
-    def feature_moment_sum(self) -> Array:
-        raise QueryRefused("a wide table has no second moment to give")
-
-    def below_sums(self, thresholds: Array) -> Array:
-        raise QueryRefused("counts are asked for before coordinates change")
-
-    def remapped(self, rowmap: RowMap) -> Rows:
-        raise QueryRefused("rows are mapped before coordinates change")
 
     def transformed(self, matrix: Array | SpikedMap) -> SpikedRows:
         raise QueryRefused("coordinates change from those of the table")

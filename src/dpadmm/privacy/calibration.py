@@ -15,7 +15,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan, Query, Request
-from dpadmm.privacy.sampling import Everything, Sampler
+from dpadmm.privacy.sampling import Everything, Permutation, Sampler
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
 LOWEST, AIM = 0.997, 0.9985
@@ -48,7 +48,8 @@ def calibrate(
     n_rows : int
         Public number of rows (under add-remove: a public number standing for it).
     accountant : str, optional
-        "gaussian", "rdp" or "pld"; by default the exact one if every request reads all rows, else "pld".
+        A name among `ACCOUNTANTS`; by default the exact one if every request reads all rows, "iteration" for hidden
+        passes, else "pld".
     cache : bool
         Remember the result of a costly search in the user's cache directory (see `plan_cache` for the trust in it).
     arithmetic : Arithmetic
@@ -74,6 +75,7 @@ def calibrate(
     budget.require_meaningful(n_rows)
     requests = [_with_reach(request, budget.relation) for request in requests]
     _require_usable(requests, sampler, n_rows)
+    arithmetic = _arithmetic_of(requests, arithmetic)
     name = default_accountant(_event(requests, sampler, 1.0)) if accountant is None else accountant
     judge = make_accountant(name)
     _refuse_mismatch(judge, requests, sampler, budget.relation)
@@ -101,6 +103,8 @@ def verify_plan(plan: Plan) -> float:
             raise PromiseBroken(f"given a plan whose {query.kind!r} can move further than it states; calibrate again")
         if query.statistic is not None and type(query.sampler) is not Everything:
             raise PromiseBroken(f"given a plan that samples for {query.kind!r}, which reads every row; calibrate again")
+        if (query.passage is None) == isinstance(query.sampler, Permutation):
+            raise PromiseBroken(f"given a plan whose {query.kind!r} hides no states it could count on; calibrate again")
     delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
     epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
@@ -134,11 +138,26 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
             )
     if all(request.noise_multiplier is not None for request in requests):
         raise InvalidParameter("nothing but requests of fixed noise", "one to calibrate", "leave the noise of one open")
-    if getattr(sampler, "n_rows", n_rows) != n_rows:
+    planned = {getattr(sampler, "n_rows", n_rows), *(r.passage.n_rows for r in requests if r.passage is not None)}
+    if planned != {n_rows}:
         raise SchemeMismatch(
             f"given a sampler made for another number of rows than {n_rows}; expected the same number; "
             "make the sampler from the table's public number of rows"
         )
+
+
+def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmetic:
+    """Hidden passes have neither sums to round nor integers: they are in floating point, and by themselves."""
+    hidden = [request.passage is not None for request in requests]
+    if not any(hidden):
+        return wanted
+    if not all(hidden) or wanted is Arithmetic.EXACT:
+        raise InvalidParameter(
+            "hidden passes beside other queries, or in exact arithmetic",
+            "nothing but hidden passes, in floating point",
+            "choose another solver, or declare what would be learned before training",
+        )
+    return Arithmetic.FLOATING
 
 
 def _positive(value: float) -> bool:
@@ -152,6 +171,8 @@ def _refuse_mismatch(judge: Accountant, requests: Sequence[Request], sampler: Sa
 
 
 def _sampler_of(request: Request, sampler: Sampler) -> Sampler:
+    if request.passage is not None:
+        return Permutation(request.passage.n_rows)
     return Everything() if request.full_data else sampler
 
 
@@ -166,6 +187,7 @@ def _queries(requests: Sequence[Request], sampler: Sampler, n_rows: int, scale: 
             r.noise(scale),
             r.scalable,
             r.statistic,
+            r.passage,
         )
         for r in requests
     )
@@ -263,7 +285,7 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
         total = 0.0
         for r in requests:
             mu = distance / r.noise(math.exp(log_scale))
-            rate = 1.0 if r.full_data else float(getattr(sampler, "rate", 1.0))
+            rate = 1.0 if r.full_data or r.passage is not None else float(getattr(sampler, "rate", 1.0))
             squared = mu * mu if rate == 1.0 else rate**2 * math.expm1(min(mu * mu, 50.0))
             if sampler.name in ("poisson", "truncated-poisson") and distance == 2.0 and rate < 1.0:
                 squared = 4.0 * rate**2 * math.sinh(min(mu * mu / 4.0, 50.0))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dpadmm.privacy.sampling import Everything, Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.privacy.passage import Passage
+from dpadmm.privacy.sampling import Everything, Permutation, Sampler, sampler_from_dict, sampler_to_dict
 
 
 @dataclass(frozen=True)
@@ -29,26 +30,64 @@ class GaussianSums:
 
 
 @dataclass(frozen=True)
+class HiddenPasses:
+    """`count` passes of noisy gradient ADMM, each over all rows in a fresh secret order, seen at its end only.
+
+    Parameters
+    ----------
+    passage : Passage
+        The public numbers of a pass.
+    noise_multiplier : float
+        z = (standard deviation of the noise on x after each row) / (step size · largest norm C of ONE row's gradient).
+        As in `GaussianSums` it does not depend on the relation.
+    count : int
+        Number of passes, composed as if the state after each of them were released.
+    """
+
+    passage: Passage
+    noise_multiplier: float
+    count: int = 1
+
+    @property
+    def sampler(self) -> Permutation:
+        return Permutation(self.passage.n_rows)
+
+
+Part = GaussianSums | HiddenPasses
+
+
+@dataclass(frozen=True)
 class Event:
     """Adaptive composition of its parts, in any order."""
 
-    parts: tuple[GaussianSums, ...]
+    parts: tuple[Part, ...]
 
     @property
     def full_batch(self) -> bool:
         return all(isinstance(part.sampler, Everything) for part in self.parts)
 
+    @property
+    def hidden(self) -> bool:
+        """Whether some of its randomness is that of states nobody sees."""
+        return any(isinstance(part, HiddenPasses) for part in self.parts)
+
     def to_dict(self) -> list[dict[str, Any]]:
-        return [
-            {"sampler": sampler_to_dict(p.sampler), "noise_multiplier": p.noise_multiplier, "count": p.count}
-            for p in self.parts
-        ]
+        return [_part_to_dict(part) for part in self.parts]
 
     @classmethod
     def from_dict(cls, parts: list[dict[str, Any]]) -> Event:
-        return cls(
-            tuple(
-                GaussianSums(sampler_from_dict(p["sampler"]), float(p["noise_multiplier"]), int(p["count"]))
-                for p in parts
-            )
-        )
+        return cls(tuple(_part_from_dict(part) for part in parts))
+
+
+def _part_to_dict(part: Part) -> dict[str, Any]:
+    rest = {"noise_multiplier": part.noise_multiplier, "count": part.count}
+    if isinstance(part, HiddenPasses):
+        return {"passage": part.passage.to_dict(), **rest}
+    return {"sampler": sampler_to_dict(part.sampler), **rest}
+
+
+def _part_from_dict(fields: dict[str, Any]) -> Part:
+    noise, count = float(fields["noise_multiplier"]), int(fields["count"])
+    if "passage" in fields:
+        return HiddenPasses(Passage(**fields["passage"]), noise, count)
+    return GaussianSums(sampler_from_dict(fields["sampler"]), noise, count)

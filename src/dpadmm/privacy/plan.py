@@ -9,7 +9,8 @@ from typing import Any
 
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.events import Event, GaussianSums, HiddenPasses, Part
+from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.sampling import Sampler, sampler_from_dict, sampler_to_dict
 from dpadmm.privacy.statistics import Statistic, statistic_from_dict, statistic_to_dict
 
@@ -37,6 +38,8 @@ class Request:
         What is summed, if not clipped gradients.
     noise_multiplier : float or None
         Noise fixed in advance, whatever the rest of the plan: calibration shares what it leaves among the others.
+    passage : Passage or None
+        Of a hidden pass over all rows, one noisy step a row: the public numbers of its accounting.
     """
 
     kind: str
@@ -47,6 +50,7 @@ class Request:
     scalable: bool = False
     statistic: Statistic | None = None
     noise_multiplier: float | None = None
+    passage: Passage | None = None
 
     def noise(self, scale: float) -> float:
         """The noise multiplier at a scale of the calibration."""
@@ -65,14 +69,25 @@ class Query:
     noise_multiplier: float
     scalable: bool = False
     statistic: Statistic | None = None
+    passage: Passage | None = None
 
     @property
     def noise_std(self) -> float:
-        """Noise standard deviation on the released mean (sum / denominator) at the full clip."""
+        """Noise standard deviation on the released mean (sum / denominator) at the full clip.
+
+        Of a hidden pass: on the gradient of one row, before it is multiplied by the step.
+        """
         return self.noise_multiplier * self.clip_norm / self.denominator
 
     @property
-    def part(self) -> GaussianSums:
+    def readings(self) -> int:
+        """How often rows are read: once a query, and once a row in a hidden pass."""
+        return self.count * (1 if self.passage is None else self.passage.n_rows)
+
+    @property
+    def part(self) -> Part:
+        if self.passage is not None:
+            return HiddenPasses(self.passage, self.noise_multiplier, self.count)
         return GaussianSums(self.sampler, self.noise_multiplier, self.count)
 
 
@@ -114,37 +129,12 @@ class Plan:
             "proof_status": self.proof_status,
             # Plans of earlier versions have no such field; without it they keep their digests.
             **({} if self.arithmetic is Arithmetic.FLOATING else {"arithmetic": str(self.arithmetic)}),
-            "queries": [
-                {
-                    "kind": q.kind,
-                    "count": q.count,
-                    "clip_norm": q.clip_norm,
-                    "sampler": sampler_to_dict(q.sampler),
-                    "denominator": q.denominator,
-                    "noise_multiplier": q.noise_multiplier,
-                    "noise_std": q.noise_std,
-                    "scalable": q.scalable,
-                    "statistic": statistic_to_dict(q.statistic),
-                }
-                for q in self.queries
-            ],
+            "queries": [_query_to_dict(query) for query in self.queries],
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Plan:
-        queries = tuple(
-            Query(
-                q["kind"],
-                int(q["count"]),
-                float(q["clip_norm"]),
-                sampler_from_dict(q["sampler"]),
-                float(q["denominator"]),
-                float(q["noise_multiplier"]),
-                bool(q["scalable"]),
-                statistic_from_dict(q["statistic"]),
-            )
-            for q in fields["queries"]
-        )
+        queries = tuple(_query_from_dict(query) for query in fields["queries"])
         budget = Budget(fields["epsilon"], fields["delta"], Relation.parse(fields["relation"]))
         return cls(
             budget,
@@ -160,3 +150,33 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON; equal plans have equal digests."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def _query_to_dict(query: Query) -> dict[str, Any]:
+    described = {
+        "kind": query.kind,
+        "count": query.count,
+        "clip_norm": query.clip_norm,
+        "sampler": sampler_to_dict(query.sampler),
+        "denominator": query.denominator,
+        "noise_multiplier": query.noise_multiplier,
+        "noise_std": query.noise_std,
+        "scalable": query.scalable,
+        "statistic": statistic_to_dict(query.statistic),
+    }
+    # Absent where there is none, so that the digests of older plans stay what they were.
+    return described if query.passage is None else {**described, "passage": query.passage.to_dict()}
+
+
+def _query_from_dict(fields: dict[str, Any]) -> Query:
+    return Query(
+        fields["kind"],
+        int(fields["count"]),
+        float(fields["clip_norm"]),
+        sampler_from_dict(fields["sampler"]),
+        float(fields["denominator"]),
+        float(fields["noise_multiplier"]),
+        bool(fields["scalable"]),
+        statistic_from_dict(fields["statistic"]),
+        Passage(**fields["passage"]) if "passage" in fields else None,
+    )

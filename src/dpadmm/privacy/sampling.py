@@ -127,7 +127,24 @@ class WithoutReplacement:
         return float(self.batch_size)
 
 
+@dataclass(frozen=True)
+class Permutation:
+    """Every row once, one after another, in a uniformly random secret order. For hidden passes only, so not by name."""
+
+    n_rows: int
+    name: ClassVar[str] = "permutation"
+
+    def draw(self, n_rows: int, stream: SamplingStream) -> Batch:
+        _require_same_rows(self.n_rows, n_rows)
+        return Batch(stream.distinct(n_rows, n_rows))
+
+    def denominator(self, n_rows: int) -> float:
+        """Of one iteration, which reads one row."""
+        return 1.0
+
+
 REFUSED = {
+    "permutation": "a secret order is certified only for solver='noisy-admm', which hides every state but the last",
     "shuffle": "no accountant here certifies shuffled epochs: the Poisson figure can be far too small",
     "shuffled": "no accountant here certifies shuffled epochs: the Poisson figure can be far too small",
     "epochs": "no accountant here certifies shuffled epochs: the Poisson figure can be far too small",
@@ -164,7 +181,8 @@ def sampler_to_dict(sampler: Sampler) -> dict[str, Any]:
 
 def sampler_from_dict(fields: dict[str, Any]) -> Sampler:
     rest = {key: value for key, value in fields.items() if key != "name"}
-    made: Sampler = SAMPLERS[fields["name"]](**rest)
+    kind: Any = Permutation if fields["name"] == Permutation.name else SAMPLERS[fields["name"]]
+    made: Sampler = kind(**rest)
     return made
 
 

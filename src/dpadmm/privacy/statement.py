@@ -150,6 +150,7 @@ _SAMPLER_WORDS = {
     "poisson": "rows drawn independently (Poisson sampling)",
     "truncated-poisson": "rows drawn independently and capped in number (truncated Poisson sampling)",
     "fixed": "a fresh fixed-size random set of rows",
+    "permutation": "all rows, one after another in a secret random order",
 }
 
 
@@ -164,6 +165,12 @@ _STATISTIC_WORDS = {
 def describe(query: Query, record_distance: float = 2.0, arithmetic: Arithmetic = Arithmetic.GRANULAR) -> str:
     """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
     rows = _SAMPLER_WORDS[query.sampler.name]
+    if query.passage is not None:
+        return (
+            f"{query.count} hidden {'pass' if query.count == 1 else 'passes'} over {rows}, each row's gradient clipped "
+            f"to norm {query.clip_norm:g}, Gaussian noise of standard deviation {query.noise_std:.4g} times the step "
+            "added to the coefficients after every row; only the last state was released"
+        )
     if query.sampler.name != "full":
         rows += f", {query.denominator:g} expected"
     law = "discrete Gaussian" if arithmetic is Arithmetic.EXACT else "Gaussian"
@@ -197,7 +204,11 @@ def standing_assumptions(plan: Planned) -> tuple[str, ...]:
         "not covered, neither here nor by a ledger (DPSearchCV is a search that is)"
     )
     secret = "the noise and its generator stay secret"
-    sampled = any(query.sampler.name != "full" for query in plan.queries)
+    hidden = any(query.passage is not None for query in plan.queries)
+    if hidden:
+        secret += ", and so does the order of the rows"
+    elif any(query.sampler.name != "full" for query in plan.queries):
+        secret += ", and so do the sampled batches"
+    last = "only the final state is covered: no earlier state, and not the order of the rows, was seen by anyone"
     searched = any(query.kind == "score" for query in plan.queries)
-    secret += ", and so do the sampled batches" if sampled else ""
-    return (declared, secret) if searched else (declared, selection, secret)
+    return (declared, *(() if searched else (selection,)), secret, *((last,) if hidden else ()))

@@ -28,6 +28,7 @@ from dpadmm.problem.regularizers.base import Regularizer, checked_prox
 from dpadmm.problem.spectral import ROUNDING, squared_norm_bound
 
 DENSE_LEAST_SQUARES_UP_TO = 4_000_000
+LARGEST_CONDITION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +169,23 @@ class Constraint:
         if self.n_rows > self.n_features:
             return False
         return int(np.linalg.matrix_rank(_dense(self.A_matrix))) == self.n_rows
+
+    @cached_property
+    def smallest_squared(self) -> float:
+        """A lower bound on the smallest squared singular value of A; 0 unless the rows are certainly independent.
+
+        Rows count as dependent where the ratio of the extreme singular values is above 10⁶ or A is too large to tell.
+        """
+        if self.is_identity:
+            return 1.0
+        if self.kind == "chain":
+            return 4 * math.sin(math.pi / (2 * (self.n_features - self.free))) ** 2 * (1 - ROUNDING)
+        if not 0 < self.n_rows <= self.n_features or self.n_rows * self.n_features > DENSE_LEAST_SQUARES_UP_TO:
+            return 0.0
+        values = np.linalg.svd(_dense(self.A_matrix), compute_uv=False)
+        # LAPACK's singular values are off by a few roundings of the largest one.
+        least = float(values[-1] - 16 * self.n_features * np.finfo(float).eps * values[0])
+        return least**2 if least > values[0] / LARGEST_CONDITION else 0.0
 
     def auxiliary_update(self, regularizer: Regularizer, x: Array, y: Array, dual: Array, beta: float) -> Array:
         """Return the y-step, argmin_y r(y) + (beta/2)‖Ax + By − c + u‖².

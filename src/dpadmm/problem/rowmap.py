@@ -58,8 +58,8 @@ class PackedRows:
         """Of a mapped row."""
         return int(self.X.shape[1]) + int(self.intercept)
 
-    def block(self, rows: slice) -> NDArray[np.float64]:
-        """Mapped rows, dense and in float64."""
+    def block(self, rows: slice | NDArray[np.intp]) -> NDArray[np.float64]:
+        """Mapped rows, by a slice or by their numbers, dense and in float64."""
         part, factors = self.X[rows], self.factors[rows]
         mapped = np.empty((part.shape[0], self.n_features))
         raw = mapped[:, : part.shape[1]]

@@ -5,6 +5,7 @@ from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Solver, run
 from dpadmm.solvers.baselines.proximal import ProximalGD, ProximalSGD
 from dpadmm.solvers.full import FullADMM
 from dpadmm.solvers.mpadmm import MPADMM
+from dpadmm.solvers.noisy import NoisyADMM
 from dpadmm.solvers.sadmm import SADMM
 from dpadmm.solvers.ssadmm import SSADMM
 from dpadmm.solvers.vradmm import VRADMM
@@ -17,6 +18,7 @@ __all__ = [
     "VRADMM",
     "Auto",
     "FullADMM",
+    "NoisyADMM",
     "Oracle",
     "ProximalGD",
     "ProximalSGD",

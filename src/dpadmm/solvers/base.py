@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import Diverged
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.problem import Problem
+from dpadmm.problem.program import Program
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.registry import Registry
 
@@ -41,6 +42,14 @@ class Oracle(Protocol):
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """From now on rows are Pᵀ row and points are z with x = P z. P is public: made from released numbers."""
+        ...
+
+    def noisy_pass(self, program: Program) -> None:
+        """Visit every row once in a secret order, one noisy step each, and keep the state hidden."""
+        ...
+
+    def last_state(self) -> tuple[Array, Array]:
+        """(x, λ) after all planned passes; the only state that is ever answered, once."""
         ...
 
     def noise_std(self, kind: str) -> float:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.problem.problem import Problem
-from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
+from dpadmm.problem.regularizers import entrywise
 from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
 
 Array = NDArray[np.float64]
@@ -107,18 +107,7 @@ class Tail:
     @property
     def _prox(self) -> tuple[Array, float] | None:
         """(threshold, stiffness) of an entrywise prox."""
-        penalty, rows = self.problem.regularizer, self.problem.constraint.n_rows
-        if type(penalty) is Zero:
-            return np.zeros(rows), 0.0
-        if type(penalty) is L1:
-            weights = np.ones(rows) if penalty.weights is None else np.array(penalty.weights)
-            return penalty.strength * weights, 0.0
-        if type(penalty) is SquaredL2:
-            return np.zeros(rows), penalty.strength
-        if type(penalty) is ElasticNet:
-            absolute = penalty.strength * penalty.l1_ratio
-            return np.full(rows, absolute), penalty.strength * (1 - penalty.l1_ratio)
-        return None
+        return entrywise(self.problem.regularizer, self.problem.constraint.n_rows)
 
     @property
     def _ring(self) -> tuple[int, float, float] | None:

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.events import Event, Part
 from dpadmm.registry import Registry
 
 
@@ -52,7 +52,9 @@ def make_accountant(name: str) -> Accountant:
 
 
 def default_accountant(event: Event) -> str:
-    """Full-data events have an exact accountant; everything else goes to privacy-loss distributions."""
+    """Full data have an exact accountant, hidden passes their own; the rest goes to privacy-loss distributions."""
+    if event.hidden:
+        return "iteration"
     return "gaussian" if event.full_batch else "pld"
 
 
@@ -82,7 +84,7 @@ def require_nonnegative(epsilon: float) -> float:
     return float(epsilon)
 
 
-def mismatch(accountant: str, part: GaussianSums, relation: Relation, why: str, do: str) -> SchemeMismatch:
+def mismatch(accountant: str, part: Part, relation: Relation, why: str, do: str) -> SchemeMismatch:
     """The refusal every accountant uses for a sampler it has no proof for."""
     return SchemeMismatch(
         f"given sampler {part.sampler.name!r} with accountant {accountant!r} under relation {str(relation)!r}; "

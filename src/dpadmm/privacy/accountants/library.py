@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpadmm.privacy import profiles
 from dpadmm.privacy.accountants.base import full_data_shift
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 
 FINEST, MAX_POINTS = 1e-4, 4e5
@@ -41,6 +41,14 @@ def library_epsilon(event: Event, delta: float, relation: Relation, reach: float
         power = part.self_compose(count) if count > 1 else part
         composed = power if composed is None else composed.compose(power)
     return float(composed.get_epsilon_for_delta(delta))
+
+
+def profile_epsilon(
+    profile: Callable[[ArrayLike], NDArray[np.float64]], count: int, delta: float, interval: float
+) -> float:
+    """ε at δ of `count` releases with a symmetric profile, on a lattice of the given interval."""
+    one = _from_profile(profile, interval, min(1e-15, 1e-3 * delta / count))
+    return float(one.self_compose(count).get_epsilon_for_delta(delta))
 
 
 def _parts(event: Event, relation: Relation, interval: float, tail: float) -> list[tuple[Any, int]]:
@@ -68,7 +76,7 @@ def _parts(event: Event, relation: Relation, interval: float, tail: float) -> li
     return found
 
 
-def _profile(part: GaussianSums) -> Callable[[ArrayLike], NDArray[np.float64]]:
+def _profile(part: Part) -> Callable[[ArrayLike], NDArray[np.float64]]:
     sampler, mu_one = part.sampler, 1.0 / part.noise_multiplier
     if isinstance(sampler, WithoutReplacement):
         return partial(profiles.without_replacement, sampler.rate, 2.0 * mu_one)

@@ -25,7 +25,7 @@ from dpadmm.privacy.accountants.gaussian import PROOF as GAUSSIAN_PROOF
 from dpadmm.privacy.accountants.lattice import MAX_POINTS, Composition, connect_dots
 from dpadmm.privacy.accountants.library import library_epsilon
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 
 Profile = Callable[[ArrayLike], NDArray[np.float64]]
@@ -103,7 +103,7 @@ def _second_opinion(event: Event, delta: float, relation: Relation) -> float:
     return library_epsilon(event, delta, relation, max(largest for largest, _ in sketches), spread)
 
 
-def _require_known(part: GaussianSums, relation: Relation) -> None:
+def _require_known(part: Part, relation: Relation) -> None:
     kind = part.sampler.name
     if kind not in ("full", "poisson", "fixed", "truncated-poisson"):
         raise mismatch("pld", part, relation, "this sampler is unknown to it", "use a built-in sampler")
@@ -115,7 +115,7 @@ def _require_known(part: GaussianSums, relation: Relation) -> None:
         raise mismatch("pld", part, relation, why, "use sampler='poisson', or relation='replace-one'")
 
 
-def _require_enough_noise(part: GaussianSums, relation: Relation) -> None:
+def _require_enough_noise(part: Part, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
             f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.6g} "
@@ -133,7 +133,7 @@ def pairs(event: Event, relation: Relation) -> list[Pair]:
     return found + [_pair(part, relation) for part in event.parts if part.sampler.name != "full"]
 
 
-def _pair(part: GaussianSums, relation: Relation) -> Pair:
+def _pair(part: Part, relation: Relation) -> Pair:
     mu_one, sampler = max(1.0 / part.noise_multiplier, SMALLEST_SHIFT), part.sampler
     if isinstance(sampler, Poisson) and relation is Relation.ADD_REMOVE:
         removed: Profile = partial(profiles.poisson_removed, sampler.rate, mu_one)

@@ -14,7 +14,7 @@ from dpadmm.privacy.accountants.base import (
     require_wellformed,
 )
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.sampling import Poisson, WithoutReplacement
 
 # Orders by rising cost. The next group is tried only while the best order is the last of its group; leaving orders
@@ -67,7 +67,7 @@ class RdpAccountant:
         return "; ".join(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
 
 
-def _require_known(part: GaussianSums, relation: Relation) -> None:
+def _require_known(part: Part, relation: Relation) -> None:
     kind, do = part.sampler.name, "use accountant='pld'"
     if kind == "truncated-poisson":
         raise mismatch("rdp", part, relation, "no Rényi bound for truncated Poisson sampling is implemented", do)
@@ -104,7 +104,7 @@ def composed(event: Event, relation: Relation, orders: tuple[float, ...]) -> Any
     return accountant
 
 
-def _backend_event(part: GaussianSums, relation: Relation) -> Any:
+def _backend_event(part: Part, relation: Relation) -> Any:
     import dp_accounting
 
     release = dp_accounting.GaussianDpEvent(part.noise_multiplier / relation.record_distance)

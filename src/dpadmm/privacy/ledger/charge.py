@@ -24,9 +24,8 @@ from scipy.special import ndtr
 
 from dpadmm.errors import CannotCertify
 from dpadmm.privacy import profiles
-from dpadmm.privacy.accountants.base import full_data_shift
+from dpadmm.privacy.accountants.base import default_accountant, full_data_shift, make_accountant
 from dpadmm.privacy.accountants.gaussian import SMALLEST_SHIFT, gaussian_epsilon
-from dpadmm.privacy.accountants.pld import PldAccountant
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.selection.bounds import GaussianBase, gaussian_profile, log_slope_ratio
@@ -116,7 +115,7 @@ def _dominating_shift(event: Event | Selection, relation: Relation, slack: float
 
 def _sampled_profile(event: Event, relation: Relation, slack: float) -> tuple[Floats, Floats]:
     """Points ε from 0 to where the profile of a mini-batch fit is below the slack, and upper bounds on it there."""
-    judge = PldAccountant()
+    judge = make_accountant(default_accountant(event))
     top = judge.epsilon(event, slack * (1.0 - 1e-3), relation)
     if not math.isfinite(top):
         raise CannotCertify(

@@ -5,7 +5,7 @@ from dpadmm.problem.regularizers.group import GroupL2
 from dpadmm.problem.regularizers.indicators import Ball, Box, Simplex
 from dpadmm.problem.regularizers.nonconvex import MCP, SCAD
 from dpadmm.problem.regularizers.nuclear import Nuclear
-from dpadmm.problem.regularizers.separable import L1, ElasticNet, SquaredL2, Zero, soft_threshold
+from dpadmm.problem.regularizers.separable import L1, ElasticNet, SquaredL2, Zero, entrywise, soft_threshold
 
 __all__ = [
     "L1",
@@ -21,5 +21,6 @@ __all__ = [
     "Simplex",
     "SquaredL2",
     "Zero",
+    "entrywise",
     "soft_threshold",
 ]

@@ -151,3 +151,24 @@ class ElasticNet:
         scale = float(step) * self.strength
         shrunk: Array = soft_threshold(v, scale * self.l1_ratio) / (1 + scale * (1 - self.l1_ratio))
         return shrunk
+
+
+def entrywise(regularizer: object, rows: int) -> tuple[Array, float] | None:
+    """(threshold of each entry, stiffness) of a prox that soft-thresholds and shrinks; None of any other penalty.
+
+    Examples
+    --------
+    >>> entrywise(ElasticNet(2.0, 0.25), 1)
+    (array([0.5]), 1.5)
+    """
+    if type(regularizer) is Zero:
+        return np.zeros(rows), 0.0
+    if type(regularizer) is L1:
+        weights = np.ones(rows) if regularizer.weights is None else np.array(regularizer.weights)
+        return regularizer.strength * weights, 0.0
+    if type(regularizer) is SquaredL2:
+        return np.zeros(rows), regularizer.strength
+    if type(regularizer) is ElasticNet:
+        absolute = regularizer.strength * regularizer.l1_ratio
+        return np.full(rows, absolute), regularizer.strength * (1 - regularizer.l1_ratio)
+    return None

@@ -1,0 +1,125 @@
+"""A hidden pass: one iteration of noisy gradient ADMM for each row, without leaving the loop. See `reference.visits`.
+
+As in `gradients`, what is inlined stays in this file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpadmm.kernels.clipping import SAFETY
+from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC
+from dpadmm.kernels.jit import kernel
+
+LARGEST = 1.7976931348623157e308
+
+
+@kernel()
+def _slope(code, parameter, margin, target):
+    """Derivative of the loss in the margin; NaN or infinite where the margin is."""
+    if code == LOGISTIC:
+        return -target / (1.0 + np.exp(margin * target))
+    if code == HUBERISED_HINGE:
+        depth = 1.0 + parameter - margin * target
+        return -target * min(max(depth, 0.0), 2.0 * parameter) / (2.0 * parameter) if depth == depth else np.nan
+    error = margin - target
+    if code == HUBER and error == error:
+        return min(max(error, -parameter), parameter)
+    return error
+
+
+@kernel()
+def _clipped(slope, norm, clip):
+    """See `clipping.clip_slopes`."""
+    if not (abs(slope) <= LARGEST and norm <= LARGEST):
+        return 0.0
+    size, limit = abs(slope) * norm, clip * SAFETY
+    return slope * (limit / size) if size > limit else slope
+
+
+@kernel("reassoc", "contract")
+def _dot(a, b):
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@kernel("contract")
+def _product(matrix, v, out):
+    """out = matrix v, a CSR matrix."""
+    data, indices, starts = matrix
+    for i in range(out.size):
+        total = 0.0
+        for k in range(starts[i], starts[i + 1]):
+            total += data[k] * v[indices[k]]
+        out[i] = total
+
+
+@kernel("contract")
+def _solve(bands, v):
+    """v ← (LLᵀ)⁻¹v, in place; row j of `bands` is column j of L from the diagonal downwards."""
+    d, width = bands.shape
+    for j in range(d):
+        v[j] /= bands[j, 0]
+        for i in range(1, min(width, d - j)):
+            v[j + i] -= bands[j, i] * v[j]
+    for j in range(d - 1, -1, -1):
+        total = v[j]
+        for i in range(1, min(width, d - j)):
+            total -= bands[j, i] * v[j + i]
+        v[j] = total / bands[j, 0]
+
+
+@kernel("contract")
+def visits(
+    rows,
+    norms,
+    target,
+    weights,
+    noise,
+    x,
+    dual,
+    A,
+    At,
+    offset,
+    ridge,
+    bands,
+    threshold,
+    stiffness,
+    step,
+    beta,
+    clip,
+    code,
+    parameter,
+):
+    d, p = x.size, dual.size
+    x, dual = x.copy(), dual.copy()
+    applied, back, pushed = np.empty(p), np.empty(p), np.zeros(d)
+    scale = 1.0 / (1.0 + stiffness / beta)
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        if A is None:
+            for i in range(p):
+                applied[i] = x[i]
+        else:
+            _product(A, x, applied)
+        for i in range(p):
+            shift = 0.0 if offset is None else offset[i]
+            v = applied[i] - shift + dual[i]
+            cut = threshold[i] / beta
+            y = (v - min(max(v, -cut), cut)) * scale
+            dual[i] = v - y
+            back[i] = y + shift - dual[i]
+        if A is None:
+            for i in range(p):
+                pushed[i] = back[i]
+        else:
+            _product(At, back, pushed)
+        slope = weights[k] * _clipped(_slope(code, parameter, _dot(row, x), target[k]), norms[k], clip)
+        for j in range(d):
+            x[j] += step * (beta * pushed[j] - (slope * row[j] + ridge[j] * x[j]))
+        _solve(bands, x)
+        for j in range(d):
+            x[j] += noise[k, j]
+    return x, dual
