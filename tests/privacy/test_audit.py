@@ -225,7 +225,7 @@ class TestMutantsAreCaught:
                 fresh, self._last = self._last, None
                 if fresh is None:
                     fresh = self._last = self._noise.standard_normal(shape)
-                return fresh
+                return fresh.copy()
 
         streams = [SimpleNamespace(noise=Repeating(seed), sampling=make_streams(seed).sampling) for seed in (0, 1)]
         plan = toys.make_plan("full", 8, 8, count=2)
