@@ -1,7 +1,6 @@
 """Sums of clipped row gradients in one pass over the rows: margins, slopes, clip, sum, block by block.
 
-All pieces that are inlined into one another live in this one file, because the cache of machine code watches the file
-of the outer function only. Indices are unsigned: Numba otherwise tests each for being counted from the end.
+Indices are unsigned: Numba otherwise tests each for being counted from the end.
 """
 
 from __future__ import annotations
@@ -15,30 +14,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dpadmm.kernels.clipping import SAFETY
-from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX
+from dpadmm.kernels.codes import SOFTMAX
 from dpadmm.kernels.jit import kernel
 from dpadmm.kernels.lanes import ROWS_ADDED, add_rows, dot_rows, padded_width
+from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
 
 U = np.uintp
 BLOCK = 16
 """Rows handled together: loops of constant length are a few vector instructions."""
 CACHE_LINE = 64
-HALF_ULP_SHIFT = 6755399441055744.0  # 1.5·2⁵²: adding it rounds to a whole number
-LARGEST = 1.7976931348623157e308
-
-
-@intrinsic
-def _as_float(typing: Any, bits: Any) -> Any:
-    return types.float64(types.int64), lambda context, builder, signature, args: builder.bitcast(
-        args[0], ir.DoubleType()
-    )
-
-
-@intrinsic
-def _as_bits(typing: Any, value: Any) -> Any:
-    return types.int64(types.float64), lambda context, builder, signature, args: builder.bitcast(
-        args[0], ir.IntType(64)
-    )
 
 
 @intrinsic
@@ -55,83 +39,45 @@ def _prefetch(typing: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
-@kernel("contract", inline=True)
-def _exp(x):
-    """e^x to two units in the last place, without a branch; NaN counts as −708."""
-    x = x if x > -708.0 else -708.0
-    x = x if x < 709.0 else 709.0
-    shifted = x * 1.4426950408889634 + HALF_ULP_SHIFT
-    whole = shifted - HALF_ULP_SHIFT
-    rest = x - whole * 6.93145751953125e-1
-    rest = rest - whole * 1.42860682030941723212e-6
-    p = 2.08767569878681e-9
-    p = p * rest + 2.505210838544172e-8
-    p = p * rest + 2.755731922398589e-7
-    p = p * rest + 2.755731922398589e-6
-    p = p * rest + 2.48015873015873e-5
-    p = p * rest + 1.984126984126984e-4
-    p = p * rest + 1.388888888888889e-3
-    p = p * rest + 8.333333333333333e-3
-    p = p * rest + 4.1666666666666664e-2
-    p = p * rest + 1.6666666666666666e-1
-    p = p * rest + 0.5
-    p = p * rest + 1.0
-    p = p * rest + 1.0
-    return p * _as_float((_as_bits(shifted) + 1023) << 52)
-
-
 # -- slopes and clip of one block: arrays (outputs, rows), of which the BLOCK rows from `at` -----------------------
 
 
 @kernel("contract", inline=True)
 def _slopes(code, parameter, margin, target, at, out):
     """Derivative of the loss in each margin; NaN or infinite where the margin is, for `_clip` to drop."""
-    outputs, block = U(margin.shape[0]), range(at, at + U(BLOCK))
-    if code == LOGISTIC:
-        for r in block:
-            y = target[U(0), r]
-            z = margin[U(0), r] * y
-            slope = -y / (1.0 + _exp(z))
-            out[U(0), r] = slope if z == z else np.nan
-    elif code == HUBERISED_HINGE:
-        for r in block:
-            y = target[U(0), r]
-            depth = 1.0 + parameter - margin[U(0), r] * y
-            depth = depth if depth > 0.0 or depth != depth else 0.0
-            depth = depth if depth < 2.0 * parameter or depth != depth else 2.0 * parameter
-            out[U(0), r] = -y * depth / (2.0 * parameter)
-    elif code == SOFTMAX:
-        for r in block:
-            out[U(0), r] = margin[U(0), r]
-        for k in range(U(1), outputs):
-            for r in block:
-                value = margin[k, r]
-                out[U(0), r] = value if value > out[U(0), r] or value != value else out[U(0), r]
-        # The first row of `out` holds the largest margin until the end: exponentials wait in `margin`.
-        for k in range(outputs):
-            for r in block:
-                below = margin[k, r] - out[U(0), r]
-                margin[k, r] = _exp(below) if below == below else np.nan
-        for r in block:
-            out[U(0), r] = margin[U(0), r]
-        for k in range(U(1), outputs):
-            for r in block:
-                out[U(0), r] += margin[k, r]
-        for k in range(outputs - U(1), U(0), -1):
-            for r in block:
-                out[k, r] = margin[k, r] / out[U(0), r] - (1.0 if target[U(0), r] == k else 0.0)
-        for r in block:
-            out[U(0), r] = margin[U(0), r] / out[U(0), r] - (1.0 if target[U(0), r] == 0 else 0.0)
+    if code == SOFTMAX:
+        _softmax_slopes(margin, target[U(0)], range(at, at + U(BLOCK)), out)
     else:
-        for k in range(outputs):
-            for r in block:
-                out[k, r] = margin[k, r] - target[k, r]
-        if code == HUBER:
-            for k in range(outputs):
-                for r in block:
-                    error = out[k, r]
-                    error = error if error > -parameter or error != error else -parameter
-                    out[k, r] = error if error < parameter or error != error else parameter
+        for k in range(U(margin.shape[0])):
+            for r in range(at, at + U(BLOCK)):
+                out[k, r] = slope_at(code, parameter, margin[k, r], target[k, r])
+
+
+@kernel("contract", inline=True)
+def _softmax_slopes(margin, label, block, out):
+    """Probabilities less one for the label; the exponentials take the place of the margins."""
+    outputs = U(margin.shape[0])
+    for r in block:
+        out[U(0), r] = margin[U(0), r]
+    for k in range(U(1), outputs):
+        for r in block:
+            value = margin[k, r]
+            out[U(0), r] = value if value > out[U(0), r] or value != value else out[U(0), r]
+    # The first row of `out` holds the largest margin until the end: exponentials wait in `margin`.
+    for k in range(outputs):
+        for r in block:
+            below = margin[k, r] - out[U(0), r]
+            margin[k, r] = exp(below) if below == below else np.nan
+    for r in block:
+        out[U(0), r] = margin[U(0), r]
+    for k in range(U(1), outputs):
+        for r in block:
+            out[U(0), r] += margin[k, r]
+    for k in range(outputs - U(1), U(0), -1):
+        for r in block:
+            out[k, r] = margin[k, r] / out[U(0), r] - (1.0 if label[r] == k else 0.0)
+    for r in block:
+        out[U(0), r] = margin[U(0), r] / out[U(0), r] - (1.0 if label[r] == 0 else 0.0)
 
 
 @kernel(inline=True)
@@ -141,10 +87,7 @@ def _clip(slopes, norms, at, clip, sizes):
     outputs, block = U(slopes.shape[0]), range(at, at + U(BLOCK))
     if outputs == 1:
         for r in block:
-            slope = slopes[U(0), r]
-            scale = limit / (abs(slope) * norms[r])
-            scaled = slope * (scale if scale < 1.0 else 1.0)
-            slopes[U(0), r] = scaled if abs(slope) <= LARGEST and norms[r] <= LARGEST else 0.0
+            slopes[U(0), r] = clipped(slopes[U(0), r], norms[r], limit)
         return
     for k in range(outputs):
         for r in block:
@@ -176,6 +119,11 @@ def _clip(slopes, norms, at, clip, sizes):
 def _coefficients(code, parameter, margin, anchored, target, norms, weights, at, gradient_clip, clip, out, sizes):
     """Weights times clipped slopes, or clipped differences of clipped slopes where margins at an anchor are given."""
     outputs, block = U(out.shape[0]), range(at, at + U(BLOCK))
+    if outputs == 1 and not anchored.shape[0] and code != SOFTMAX:
+        for r in block:
+            slope = slope_at(code, parameter, margin[U(0), r], target[U(0), r])
+            out[U(0), r] = weights[r] * clipped(slope, norms[r], clip * SAFETY)
+        return
     _slopes(code, parameter, margin, target, at, out)
     if anchored.shape[0]:
         _clip(out, norms, at, gradient_clip, sizes)

@@ -11,7 +11,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(*flags: str, inline: bool = False) -> Callable[[Function], Function]:
-    """Compile a function; `flags` are the fast-math flags it can bear, none by default.
+    """Compile a function; `flags` are the fast-math flags it can bear; `inline` makes it part of its callers.
 
     No kernel bears flags that assume finite numbers ("fast", "nnan", "ninf"): a row of NaN must count as zero. Where no
     folder can be written to, machine code is kept in memory only.

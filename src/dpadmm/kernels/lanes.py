@@ -1,8 +1,8 @@
 """Vector instructions written out, for the two loops that read a dense table.
 
 A compiler left to itself makes of a row of 54 numbers a few long steps and twenty short ones. Here every step is 64
-bytes, the last one masked; rows are read one after the other wherever there is one output, and asked for in advance,
-because the prefetcher of the processor loses them between two blocks.
+bytes, the last one masked, and rows are asked for in advance, because the prefetcher of the processor loses them
+between two blocks.
 
 The cache of machine code watches `gradients.py` only: save that file, too, after a change here.
 """
@@ -56,8 +56,10 @@ def dot_rows(
 
         single = builder.icmp_unsigned("==", given.rows, INDEX(1))
         with builder.if_else(single) as (one_output, several):
-            with one_output, _counted(builder, last, 1, first) as row:
-                tile(INDEX(0), 1, row, 1)
+            # Adding up the lanes of a sum takes as long as reading a short row: then several at once.
+            rows = ROWS_TOGETHER if table.lanes > DOUBLES else 1
+            with one_output, _counted(builder, last, rows, first) as row:
+                tile(INDEX(0), 1, row, rows)
             with several, _counted(builder, last, ROWS_TOGETHER, first) as row:
                 _in_tiles(builder, given.rows, lambda k, width: tile(k, width, row, ROWS_TOGETHER))
         return context.get_dummy_value()
