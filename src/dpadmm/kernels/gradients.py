@@ -39,21 +39,21 @@ def _prefetch(typing: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
-# -- slopes and clip of one block: arrays (outputs, rows), of which the BLOCK rows from `at` -----------------------
+# -- slopes and clip of one block: arrays (outputs, rows), of which those from `at` on -----------------------------
 
 
-@kernel("contract", inline=True)
-def _slopes(code, parameter, margin, target, at, out):
+@kernel("contract")
+def _slopes(code, parameter, margin, target, block, out):
     """Derivative of the loss in each margin; NaN or infinite where the margin is, for `_clip` to drop."""
     if code == SOFTMAX:
-        _softmax_slopes(margin, target[U(0)], range(at, at + U(BLOCK)), out)
+        _softmax_slopes(margin, target[U(0)], block, out)
     else:
         for k in range(U(margin.shape[0])):
-            for r in range(at, at + U(BLOCK)):
+            for r in block:
                 out[k, r] = slope_at(code, parameter, margin[k, r], target[k, r])
 
 
-@kernel("contract", inline=True)
+@kernel("contract")
 def _softmax_slopes(margin, label, block, out):
     """Probabilities less one for the label; the exponentials take the place of the margins."""
     outputs = U(margin.shape[0])
@@ -80,25 +80,18 @@ def _softmax_slopes(margin, label, block, out):
         out[U(0), r] = margin[U(0), r] / out[U(0), r] - (1.0 if label[r] == 0 else 0.0)
 
 
-@kernel(inline=True)
-def _clip(slopes, norms, at, clip, sizes):
+@kernel()
+def _clip(slopes, norms, clip, block, sizes):
     """Scale slopes so that ‖slope‖·‖row‖ ≤ clip; what is not finite becomes zero. See `clipping.clip_slopes`."""
-    limit = clip * SAFETY
-    outputs, block = U(slopes.shape[0]), range(at, at + U(BLOCK))
-    if outputs == 1:
-        for r in block:
-            slopes[U(0), r] = clipped(slopes[U(0), r], norms[r], limit)
-        return
-    for k in range(outputs):
-        for r in block:
-            slope = slopes[k, r]
-            slopes[k, r] = slope if abs(slope) <= LARGEST and norms[r] <= LARGEST else 0.0
+    limit, outputs = clip * SAFETY, U(slopes.shape[0])
     peaks, squares = sizes[U(0)], sizes[U(1)]
     for r in block:
         peaks[r] = 0.0
         squares[r] = 0.0
     for k in range(outputs):
         for r in block:
+            slope = slopes[k, r]
+            slopes[k, r] = slope if abs(slope) <= LARGEST and norms[r] <= LARGEST else 0.0
             peaks[r] = max(peaks[r], abs(slopes[k, r]))
     for r in block:
         peaks[r] = peaks[r] if peaks[r] > 0.0 else 1.0
@@ -107,36 +100,48 @@ def _clip(slopes, norms, at, clip, sizes):
             scaled = slopes[k, r] / peaks[r]
             squares[r] += scaled * scaled
     for r in block:
-        norm = peaks[r] * np.sqrt(squares[r]) * norms[r]
-        scale = limit / norm
+        scale = limit / (peaks[r] * np.sqrt(squares[r]) * norms[r])
         squares[r] = scale if scale < 1.0 else 1.0
     for k in range(outputs):
         for r in block:
             slopes[k, r] *= squares[r]
 
 
-@kernel(inline=True)
-def _coefficients(code, parameter, margin, anchored, target, norms, weights, at, gradient_clip, clip, out, sizes):
+@kernel()
+def _general_coefficients(
+    code, parameter, margin, anchored, target, norms, weights, gradient_clip, clip, block, out, sizes
+):
     """Weights times clipped slopes, or clipped differences of clipped slopes where margins at an anchor are given."""
-    outputs, block = U(out.shape[0]), range(at, at + U(BLOCK))
-    if outputs == 1 and not anchored.shape[0] and code != SOFTMAX:
-        for r in block:
-            slope = slope_at(code, parameter, margin[U(0), r], target[U(0), r])
-            out[U(0), r] = weights[r] * clipped(slope, norms[r], clip * SAFETY)
-        return
-    _slopes(code, parameter, margin, target, at, out)
+    outputs = U(out.shape[0])
+    _slopes(code, parameter, margin, target, block, out)
     if anchored.shape[0]:
-        _clip(out, norms, at, gradient_clip, sizes)
+        _clip(out, norms, gradient_clip, block, sizes)
         # The margins have served; their place takes the slopes at the anchor.
-        _slopes(code, parameter, anchored, target, at, margin)
-        _clip(margin, norms, at, gradient_clip, sizes)
+        _slopes(code, parameter, anchored, target, block, margin)
+        _clip(margin, norms, gradient_clip, block, sizes)
         for k in range(outputs):
             for r in block:
                 out[k, r] -= margin[k, r]
-    _clip(out, norms, at, clip, sizes)
+    _clip(out, norms, clip, block, sizes)
     for k in range(outputs):
         for r in block:
             out[k, r] *= weights[r]
+
+
+@kernel(inline=True)
+def _coefficients(
+    code, parameter, margin, anchored, target, norms, weights, at, count, gradient_clip, clip, out, sizes
+):
+    """Weights times clipped slopes. One output without an anchor is the usual case and a few vector instructions."""
+    if out.shape[0] == 1 and not anchored.shape[0] and code != SOFTMAX:
+        for r in range(at, at + U(BLOCK)):
+            slope = slope_at(code, parameter, margin[U(0), r], target[U(0), r])
+            out[U(0), r] = weights[r] * clipped(slope, norms[r], clip * SAFETY)
+    else:
+        block = range(at, at + count)
+        _general_coefficients(
+            code, parameter, margin, anchored, target, norms, weights, gradient_clip, clip, block, out, sizes
+        )
 
 
 # -- the rows of one block: where they are, and what is known of each ----------------------------------------------
@@ -235,7 +240,7 @@ def dense_sum(
     d, outputs = X.shape[1], points.shape[0]
     out, constants = _aligned_zeros(outputs, padded_width(d)), np.zeros(outputs)
     # Two blocks take turns: the next one is read while the slopes of the last are on their way.
-    index = _aligned_zeros(1, 2 * BLOCK)[0].view(np.uintp)
+    index = np.zeros(2 * BLOCK, np.uintp)
     scratch = _aligned_zeros(5, 2 * BLOCK)
     factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
     label = _aligned_zeros(target.shape[0], 2 * BLOCK)
@@ -244,7 +249,9 @@ def dense_sum(
     position, end, at, ready, first = U(start), U(stop), U(0), U(0), np.intp(-1)
     while True:
         if ready:
-            _coefficients(code, parameter, margin, there, label, norm, weight, at, gradient_clip, clip, slope, sizes)
+            _coefficients(
+                code, parameter, margin, there, label, norm, weight, at, ready, gradient_clip, clip, slope, sizes
+            )
         after = U(BLOCK) - at
         position, count, first_after = _next_rows(
             position, end, after, rows, weights, factors, norms, target, index, factor, norm, weight, label
@@ -265,8 +272,10 @@ def dense_sum(
             break
         at, ready, first = after, count, first_after
     total = np.empty((outputs, d + 1))
-    total[:, :d] = out[:, :d]
-    total[:, d] = constants
+    for k in range(U(outputs)):
+        for j in range(U(d)):
+            total[k, j] = out[k, j]
+        total[k, U(d)] = constants[k]
     return total
 
 
@@ -380,6 +389,6 @@ def sparse_sum(
         _sparse_margins(data, indices, indptr, upper, inverse, index, factor, at, count, points, margin)
         if anchors is not None:
             _sparse_margins(data, indices, indptr, upper, inverse, index, factor, at, count, anchors, there)
-        _coefficients(code, parameter, margin, there, label, norm, weight, at, gradient_clip, clip, slope, sizes)
+        _coefficients(code, parameter, margin, there, label, norm, weight, at, count, gradient_clip, clip, slope, sizes)
         _scatter(data, indices, indptr, upper, inverse, index, at, count, slope, out)
     return out
