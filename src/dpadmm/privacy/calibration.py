@@ -151,11 +151,17 @@ def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmeti
     hidden = [request.passage is not None for request in requests]
     if not any(hidden):
         return wanted
-    if not all(hidden) or wanted is Arithmetic.EXACT:
+    if not all(hidden):
         raise InvalidParameter(
-            "hidden passes beside other queries, or in exact arithmetic",
-            "nothing but hidden passes, in floating point",
+            "solver='noisy-admm' with private preparation",
+            "one of the two",
             "choose another solver, or declare what would be learned before training",
+        )
+    if wanted is Arithmetic.EXACT:
+        raise InvalidParameter(
+            "solver='noisy-admm' in exact arithmetic",
+            "floating point",
+            "choose another solver, or leave arithmetic out",
         )
     return Arithmetic.FLOATING
 
