@@ -8,6 +8,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -363,6 +364,11 @@ class TestParts:
         tuned = search(relation="add-remove", n_rows=declared)
         with pytest.raises(InvalidParameter, match=words):
             tuned.set_params(validation=0.4 if words == "twice" else 0.1).fit(X, Y)
+
+    def test_a_trial_that_fails_neither_stops_nor_tells(self, monkeypatch):
+        fixed_number(monkeypatch, 3)
+        monkeypatch.setattr(PrivateLinearModel, "_fit", mock.Mock(side_effect=FloatingPointError("SECRET")))
+        assert search().fit(X, Y).best_params_ is None
 
     def test_a_search_in_exact_arithmetic_is_refused(self):
         with pytest.raises(InvalidParameter, match="granular"):

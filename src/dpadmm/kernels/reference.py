@@ -80,12 +80,12 @@ def dense_sum(
     """
     total = np.zeros((len(points), X.shape[1] + 1))
     for block, weight in _blocks(rows, weights, start, stop, X.shape[1]):
-        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block])
-        margin = factors[block, None] * (mapped @ points[:, :-1].T + points[:, -1])
-        there = None if anchors is None else factors[block, None] * (mapped @ anchors[:, :-1].T + anchors[:, -1])
+        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block]).astype(np.float64, copy=False)
+        margin = factors[block, None] * (products(mapped, points[:, :-1]) + points[:, -1])
+        there = None if anchors is None else factors[block, None] * (products(mapped, anchors[:, :-1]) + anchors[:, -1])
         slopes = _coefficients(margin, there, target[:, block].T, norms[block], gradient_clip, clip, code, parameter)
         slopes = _weighed(slopes, factors[block], weight)
-        total[:, :-1] += slopes.T @ mapped.astype(np.float64, copy=False)
+        total[:, :-1] += slopes.T @ mapped
         total[:, -1] += slopes.sum(axis=0)
     return total
 
@@ -308,6 +308,14 @@ def _blocks(
     for first in range(start, stop, length):
         part = slice(first, min(first + length, stop))
         yield (part if rows is None else rows[part]), (None if weights is None else weights[part])
+
+
+def products(rows: Array, points: NDArray[Any]) -> Array:
+    """⟨row, point⟩ for each row and point, to the same last bit wherever the row stands.
+
+    BLAS rounds a row by the group it falls into: then taking one row away would move the slopes of others.
+    """
+    return np.stack([np.einsum("ij,j->i", rows, point.astype(np.float64, copy=False)) for point in points], axis=1)
 
 
 def _mapped_dense(block: NDArray[Any], lower: Vector, upper: Vector, inverse: Vector, factors: Array) -> NDArray[Any]:

@@ -105,6 +105,9 @@ def verify_plan(plan: Plan) -> float:
             raise PromiseBroken(f"given a plan that samples for {query.kind!r}, which reads every row; calibrate again")
         if (query.passage is None) == isinstance(query.sampler, Permutation):
             raise PromiseBroken(f"given a plan whose {query.kind!r} hides no states it could count on; calibrate again")
+        visited = set() if query.passage is None else {query.passage.n_rows, getattr(query.sampler, "n_rows", None)}
+        if visited - {plan.n_rows}:
+            raise PromiseBroken(f"given a plan whose {query.kind!r} visits another number of rows; calibrate again")
     delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
     epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
