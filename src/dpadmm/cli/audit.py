@@ -240,7 +240,7 @@ def _request(given: dict[str, Any]) -> FitRequest:
         )
     shared = {name: value for name, value in given.items() if name in FitRequest.__dataclass_fields__}
     unused = {"penalty": "none", "alpha": 1e-4, "l1_ratio": 0.5, "groups": None, "smoothing": None}
-    unused |= {"graph": None, "private_graph": None}
+    unused |= {"graph": None, "private_graph": None, "on_disk": None, "arithmetic": "granular"}
     return FitRequest(
         **{**shared, **unused, "table": given["one_run"], "solver": given["solver"] or "auto"}, out=Path(), quiet=True
     )

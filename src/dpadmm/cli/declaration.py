@@ -46,6 +46,7 @@ class FitRequest:
     smoothing: float | None
     no_intercept: bool
     invalid_rows: str
+    on_disk: Path | None
     seed: int | None
     force: bool
     json: bool

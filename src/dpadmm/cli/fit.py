@@ -7,7 +7,7 @@ from typing import Any
 
 from dpadmm.cli import options
 from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
-from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, read_encoded, write_model_folder
+from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, training_rows, write_model_folder
 from dpadmm.cli.outputs import new_folder
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.report import Report
@@ -45,6 +45,7 @@ def fit(
     target: options.Target = None,
     rows: options.NominalRows = None,
     invalid_rows: options.InvalidRows = "error",
+    on_disk: options.OnDisk = None,
     epsilon: options.Epsilon,
     delta: options.Delta,
     relation: options.Relation = "replace-one",
@@ -83,8 +84,8 @@ def carry_out(request: FitRequest) -> None:
     model = declared_model(request, schema, verbose=not request.quiet and sys.stderr.isatty())
     check_public_choices(request, model, schema)
     with new_folder(request.out, MODEL_FILES, request.force) as folder:
-        encoded = read_encoded(request.table, schema, with_target=True, blank_invalid=request.invalid_rows == "zero")
-        model.fit(features_of(encoded), encoded.y)
+        with training_rows(request, schema) as encoded:
+            model.fit(features_of(encoded), encoded.y)
         write_model_folder(folder, model, _report(request, model, schema), schema)
     _tell(request, model, schema)
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.report import REPORT_FILES, Coefficients, Report, write_report
-from dpadmm.tables import EncodedTable, Schema, encode, read_table
+from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
+from dpadmm.tables.encode import Policy
+
+if TYPE_CHECKING:
+    from dpadmm.cli.declaration import FitRequest
 
 SCHEMA_FILE = "schema.toml"
 MODEL_FILES = ("model.npz", "model.json", SCHEMA_FILE, *REPORT_FILES)
@@ -67,11 +73,23 @@ def read_encoded(table: Path, schema: Schema, *, with_target: bool, blank_invali
     return encode(frame, schema, with_target=with_target, invalid_rows="zero" if blank_invalid else "error")
 
 
+@contextmanager
+def training_rows(request: FitRequest, schema: Schema) -> Iterator[EncodedTable]:
+    """The rows to train on, in memory or, if asked for, in a file."""
+    blank = request.invalid_rows == "zero"
+    if request.on_disk is None:
+        yield read_encoded(request.table, schema, with_target=True, blank_invalid=blank)
+        return
+    policy: Policy = "zero" if blank else "error"
+    with encoded_on_disk(request.table, schema, request.on_disk, with_target=True, invalid_rows=policy) as encoded:
+        yield encoded
+
+
 def features_of(encoded: EncodedTable) -> Any:
     """The encoded rows as a frame that carries the feature names."""
     import pandas as pd
 
-    return pd.DataFrame(encoded.X, columns=list(encoded.feature_names))
+    return pd.DataFrame(encoded.X, columns=list(encoded.feature_names), copy=False)
 
 
 def coefficients_of(model: Any, names: tuple[str, ...]) -> Coefficients:

@@ -44,6 +44,10 @@ NominalRows = Annotated[
 ]
 Features = Annotated[int, _data("--features", metavar="N", min=1, help="Number of features after encoding.")]
 ClassCount = Annotated[int, _data("--classes", metavar="N", min=2, help="Number of classes.")]
+OnDisk = Annotated[
+    Path | None,
+    _data("--on-disk", metavar="DIR", help="For a .parquet larger than memory: folder for a nameless scratch file."),
+]
 InvalidRows = Annotated[str, _data("--invalid-rows", metavar="NAME", help="error, or zero: they count for nothing.")]
 
 Epsilon = Annotated[float, _budget("--epsilon", "-e", metavar="X", help="ε > 0, for instance 1.0.")]

@@ -112,7 +112,7 @@ def tune(
     quiet: options.Quiet = False,
 ) -> None:
     """Read the command line."""
-    given = {**locals(), "accountant": None}
+    given = {**locals(), "accountant": None, "arithmetic": "granular", "on_disk": None}
     request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__})
     space = read_space(tried or [])
     carry_out(

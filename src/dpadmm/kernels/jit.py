@@ -10,15 +10,15 @@ from numba import njit
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def kernel(*flags: str) -> Callable[[Function], Function]:
-    """Compile a function; `flags` are the fast-math flags it can bear, none by default.
+def kernel(*flags: str, inline: bool = False) -> Callable[[Function], Function]:
+    """Compile a function; `flags` are the fast-math flags it can bear; `inline` makes it part of its callers.
 
     No kernel bears flags that assume finite numbers ("fast", "nnan", "ninf"): a row of NaN must count as zero. Where no
     folder can be written to, machine code is kept in memory only.
     """
 
     def compile_(function: Function) -> Function:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(flags)}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(flags), "forceinline": inline}
         try:
             compiled: Function = njit(cache=True, **options)(function)
         except RuntimeError:  # Numba: no locator available, that is no folder for the cache

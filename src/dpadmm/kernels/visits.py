@@ -1,40 +1,12 @@
-"""A hidden pass: one iteration of noisy gradient ADMM for each row, without leaving the loop. See `reference.visits`.
-
-As in `gradients`, what is inlined stays in this file.
-"""
+"""A hidden pass: one iteration of noisy gradient ADMM a row, without leaving the loop. See `reference.visits`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dpadmm.kernels.clipping import SAFETY
-from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC
 from dpadmm.kernels.jit import kernel
-
-LARGEST = 1.7976931348623157e308
-
-
-@kernel()
-def _slope(code, parameter, margin, target):
-    """Derivative of the loss in the margin; NaN or infinite where the margin is."""
-    if code == LOGISTIC:
-        return -target / (1.0 + np.exp(margin * target))
-    if code == HUBERISED_HINGE:
-        depth = 1.0 + parameter - margin * target
-        return -target * min(max(depth, 0.0), 2.0 * parameter) / (2.0 * parameter) if depth == depth else np.nan
-    error = margin - target
-    if code == HUBER and error == error:
-        return min(max(error, -parameter), parameter)
-    return error
-
-
-@kernel()
-def _clipped(slope, norm, clip):
-    """See `clipping.clip_slopes`."""
-    if not (abs(slope) <= LARGEST and norm <= LARGEST):
-        return 0.0
-    size, limit = abs(slope) * norm, clip * SAFETY
-    return slope * (limit / size) if size > limit else slope
+from dpadmm.kernels.slopes import clipped, slope_at
 
 
 @kernel("reassoc", "contract")
@@ -116,7 +88,7 @@ def visits(
                 pushed[i] = back[i]
         else:
             _product(At, back, pushed)
-        slope = weights[k] * _clipped(_slope(code, parameter, _dot(row, x), target[k]), norms[k], clip)
+        slope = weights[k] * clipped(slope_at(code, parameter, _dot(row, x), target[k]), norms[k], clip * SAFETY)
         for j in range(d):
             x[j] += step * (beta * pushed[j] - (slope * row[j] + ridge[j] * x[j]))
         _solve(bands, x)

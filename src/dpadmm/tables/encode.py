@@ -39,7 +39,7 @@ class EncodedTable:
         Private like the rows themselves.
     """
 
-    X: NDArray[np.float64]
+    X: NDArray[np.floating[Any]]
     y: NDArray[Any] | None
     feature_names: tuple[str, ...]
     valid: Mask
@@ -86,14 +86,20 @@ def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_ro
     if target is not None:
         y, labelled = _labels(frame[target.column], target)
         valid &= labelled
-    if invalid_rows == "error" and not valid.all():
+    if invalid_rows == "error":
+        refuse_invalid(valid)
+    X[~valid] = np.nan
+    return EncodedTable(X, y, schema.feature_names, valid)
+
+
+def refuse_invalid(valid: Mask) -> None:
+    """Refuse a table with an invalid row, without saying which, how many or what."""
+    if not valid.all():
         raise InvalidData(
             "a table with a missing, unreadable or undeclared value",
             "values that fit the schema in every row",
             "clean the table, widen the schema, or choose another treatment of invalid rows",
         )
-    X[~valid] = np.nan
-    return EncodedTable(X, y, schema.feature_names, valid)
 
 
 def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> Target | None:
