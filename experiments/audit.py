@@ -187,6 +187,7 @@ Three kinds of audit, in the command line and in `dpadmm.audit`:
 - `dpadmm audit MODEL_DIR` (`audit_model`) checks that the statement of a saved model is unseeded and agrees with the
   plan beside it, runs the accountant again, and carries out the recorded plan on such tables, of the recorded length,
   at the recorded ε, δ and relation. It needs no row. At the small δ of real models its power is less than at δ = 0.05.
+  Models in exact arithmetic and of `noisy-admm` are refused: `audit_fit` attacks their estimators.
 - `dpadmm audit --one-run TABLE` (`audit_one_run`) trains once on a private table with canaries in it: made-up rows
   whose target, or whose presence under add-remove, is decided by a coin each. The attacker sees the released model
   only, and says heads, tails or nothing. **The fit costs its whole budget**; give it `ledger` and `dataset`. Its model

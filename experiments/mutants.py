@@ -77,13 +77,19 @@ def no_clip() -> Iterator[None]:
 
 @contextmanager
 def less_noise(factor: float) -> Iterator[None]:
-    honest = PrivateOracle.release
+    """On every release, and on every visit of a hidden pass."""
+    honest_release, honest_pass = PrivateOracle.release, LocalRows.noisy_pass
 
     def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        return honest(oracle, replace(query, noise_multiplier=factor * query.noise_multiplier), clip_norm, total)
+        quiet = replace(query, noise_multiplier=factor * query.noise_multiplier)
+        return honest_release(oracle, quiet, clip_norm, total)
+
+    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any) -> Any:
+        return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits))
 
     with (
         patch.object(PrivateOracle, "release", release),
+        patch.object(LocalRows, "noisy_pass", noisy_pass),
         patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
     ):
         yield
