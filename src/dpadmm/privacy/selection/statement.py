@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
@@ -35,6 +37,12 @@ def search_statement(
         arithmetic_name=str(plan.score.arithmetic),
         outlook=outlook(plan.base_budget, plan.bases[0].n_rows),
     )
+
+
+def stated_candidates(statement: PrivacyStatement) -> int:
+    """How many candidates a statement speaks of; 0 if it does not."""
+    law = re.match(r"a private search over (\d+) candidate", " ".join(statement.mechanisms[:1]))
+    return 0 if law is None else int(law[1])
 
 
 def _law(plan: SearchPlan, candidates: int) -> str:
