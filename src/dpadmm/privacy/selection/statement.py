@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
@@ -41,8 +39,9 @@ def search_statement(
 
 def stated_candidates(statement: PrivacyStatement) -> int:
     """How many candidates a statement speaks of; 0 if it does not."""
-    law = re.match(r"a private search over (\d+) candidate", " ".join(statement.mechanisms[:1]))
-    return 0 if law is None else int(law[1])
+    law = " ".join(statement.mechanisms[:1])
+    number = law.removeprefix("a private search over ").split(" candidate")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _law(plan: SearchPlan, candidates: int) -> str:
