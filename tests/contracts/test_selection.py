@@ -16,7 +16,7 @@ from dpadmm.errors import InvalidParameter, PromiseBroken, SchemeMismatch
 from dpadmm.privacy import profiles
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.ledger.charge import charge, total_epsilon
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, Poisson, TruncatedPoisson, WithoutReplacement
@@ -231,8 +231,14 @@ class TestPlan:
         ids=["total", "budget", "more trials", "score un-noised", "fit un-noised", "no fit", "score clip"],
     )
     def test_a_plan_that_understates_itself_is_refused(self, forge):
-        with pytest.raises(PromiseBroken):
-            verify_any_plan(forge(search()))
+        forged = forge(search())
+        for verify in (verify_any_plan, verify_plan):
+            with pytest.raises(PromiseBroken):
+                verify(forged)
+
+    def test_one_name_verifies_every_plan(self):
+        plan = search()
+        assert verify_plan(plan) == verify_any_plan(plan) == pytest.approx(plan.epsilon_achieved)
 
     def test_a_sum_in_place_of_the_bound_would_be_too_small_or_too_large(self):
         """Mutants of the total: one run, and the mean number of runs composed."""

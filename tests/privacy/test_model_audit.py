@@ -12,8 +12,8 @@ from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, load_m
 from dpadmm.audit import audit_model
 from dpadmm.audit.end_to_end import attack
 from dpadmm.audit.neighbours import FAR, OneAmongZeros, long_row, worst_rows
-from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
-from dpadmm.errors import FileProblem, InvalidParameter, PrivacyError
+from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade, restated
+from dpadmm.errors import FileProblem, InvalidParameter, PrivacyError, PromiseBroken
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
@@ -106,6 +106,17 @@ class TestBrokenModels:
         model.plan_ = Plan.from_dict(fields)
         model.privacy_ = replace(model.privacy_, plan_digest=model.plan_.digest)
         with pytest.raises((PrivacyError, FileProblem)):
+            audit_model(model, runs=200)
+
+    @pytest.mark.parametrize("more", [{}, {"arithmetic": "exact"}, {"solver": "noisy-admm"}])
+    def test_even_if_its_statement_agrees_and_it_cannot_be_attacked(self, more):
+        model = fitted(steps=3, **more)
+        fields = model.plan_.to_dict()
+        for query in fields["queries"]:
+            query["noise_multiplier"] /= 2
+        model.plan_ = Plan.from_dict(fields)
+        model.privacy_ = restated(model.privacy_, model.plan_)
+        with pytest.raises(PromiseBroken, match="costs"):
             audit_model(model, runs=200)
 
     def test_and_by_the_attack(self):

@@ -9,6 +9,7 @@ import pytest
 from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 
 from dpadmm.cli.app import run
+from dpadmm.cli.audit import SOLVER_RUNS
 from dpadmm.estimators.persistence import _checksum
 from dpadmm.solvers.base import SOLVERS
 
@@ -60,6 +61,16 @@ def fitted(folder, *more):
     write_inputs(folder)
     assert run(fit_arguments(folder, "--steps", "2", *more)) == 0
     return str(folder / "model")
+
+
+def forge_model(folder, **changes):
+    """Change the statement with its checksum, and take away the files that repeat it."""
+    words = json.loads((folder / "model.json").read_text())
+    del words["checksum"]
+    words["privacy"] |= changes
+    (folder / "model.json").write_text(json.dumps({**words, "checksum": _checksum(words)}))
+    for name in ("statement.txt", "statement.json"):
+        (folder / name).unlink()
 
 
 class TestAllSolvers:
@@ -121,6 +132,56 @@ class TestModels:
         assert {"claimed", "lower_bound", "confidence", "runs", "solver", "proven", "power", "relation"} <= set(result)
         assert (result["claimed"], result["solver"], result["refuted"]) == (1.0, "auto", False)
 
+    @pytest.mark.parametrize(
+        ("options", "named"),
+        [
+            ("--arithmetic exact", "exact arithmetic"),
+            ("--solver noisy-admm", "noisy-admm"),
+            ("--penalty graph --private-graph 0.3", "private graph"),
+        ],
+    )
+    def test_what_cannot_be_attacked_is_checked_and_named(self, tmp_path, options, named, capsys):
+        model = fitted(tmp_path, *options.split())
+        capsys.readouterr()
+        assert run(["audit", model, *SMALL]) == 0
+        shown = capsys.readouterr().out
+        for words in ("claimed", "proven", "agrees with the recorded plan", "no attack was made", named):
+            assert words in shown
+        assert "stands" not in shown
+        assert run(["audit", model, *SMALL, "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["claimed"], result["lower_bound"], result["runs"], result["confidence"]) == (1.0, None, 0, 0.999)
+        assert 0.9 < result["proven"] <= 1.0
+        assert result["statement_agrees"]
+        assert named in result["no_attack"]
+
+    def test_searches_are_checked_too(self, tmp_path, capsys):
+        write_inputs(tmp_path)
+        fit = [word for word in fit_arguments(tmp_path)[1:] if word != "--quiet"]
+        assert run(["tune", *fit, "--solver", "dp-gd", "--steps", "2", "--try", "alpha=1e-4,1e-2"]) == 0
+        model = tmp_path / "model"
+        capsys.readouterr()
+        assert run(["audit", str(model), *SMALL, "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["claimed"], result["lower_bound"], result["runs"]) == (1.0, None, 0)
+        assert "search" in result["no_attack"]
+        forge_model(model, mechanisms=["nothing"])
+        assert run(["audit", str(model), *SMALL]) == 4
+        assert "mechanisms" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("options", ["--arithmetic exact", "--solver noisy-admm"])
+    def test_and_refused_where_the_statement_lies(self, tmp_path, options, capsys):
+        model = Path(fitted(tmp_path, *options.split()))
+        forge_model(model, mechanisms=["nothing"])
+        assert run(["audit", str(model), *SMALL]) == 4
+        assert "mechanisms" in capsys.readouterr().err
+
+    def test_no_picture_without_a_bound(self, tmp_path, capsys):
+        model, picture = fitted(tmp_path, "--arithmetic", "exact"), tmp_path / "audit.png"
+        assert run(["audit", model, *SMALL, "--picture", str(picture)]) == 2
+        assert "exact arithmetic" in capsys.readouterr().err
+        assert not picture.exists()
+
     def test_seeded_models_are_refused(self, tmp_path, capsys):
         model = fitted(tmp_path, "--seed", "1")
         assert run(["audit", model, *SMALL]) == 3
@@ -172,7 +233,16 @@ class TestOneRun:
         result = json.loads(capsys.readouterr().out)
         assert (result["runs"], result["canaries"], result["guesses"], result["refuted"]) == (1, 50, 40, False)
         assert {"claimed", "lower_bound", "confidence", "correct", "solver", "power"} <= set(result)
+        assert result["seeded"] is True
         assert tree(tmp_path) == {"train.csv", "schema.toml"}
+
+    def test_a_seeded_one_is_not_private(self, tmp_path, capsys):
+        assert run(self.arguments(tmp_path, "--seed", "0")) == 0
+        assert "NOT private, and not to be published" in capsys.readouterr().out
+        assert run(self.arguments(tmp_path)) == 0
+        assert "NOT private" not in capsys.readouterr().out
+        assert run(self.arguments(tmp_path, "--json")) == 0
+        assert json.loads(capsys.readouterr().out)["seeded"] is False
 
     def test_the_ledger_is_charged_and_may_refuse(self, tmp_path, capsys):
         book = str(tmp_path / "book.db")
@@ -214,3 +284,11 @@ class TestOneRun:
 def test_half_a_command_is_refused(arguments, said, capsys):
     assert run(["audit", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_help_names_solvers_and_the_number_of_runs(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["audit", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in SOLVERS)
+    assert str(SOLVER_RUNS) in shown.split("--runs ")[-1].split("--confidence")[0]

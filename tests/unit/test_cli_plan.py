@@ -73,6 +73,14 @@ def test_several_queries_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert summary["noise_std"] == queries[0]["noise_std"]
 
 
+def test_hidden_passes_release_once(capsys: pytest.CaptureFixture[str]) -> None:
+    hidden = ["--solver", "noisy-admm", "--steps", "10"]
+    summary = planned(capsys, *hidden)
+    assert (summary["steps"], summary["releases"]) == (10, 1)
+    assert run([*BASE, *hidden]) == 0
+    assert "10 passes, one release" in capsys.readouterr().out
+
+
 def test_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*BASE, "--solver", "dp-vradmm"]) == 0
     shown = capsys.readouterr().out

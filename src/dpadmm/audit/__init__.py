@@ -12,20 +12,23 @@ from dpadmm.audit.lower_bound import (
 from dpadmm.audit.neighbours import worst_pair, worst_tables
 from dpadmm.audit.one_run import Canaries, OneRunResult, audit_one_run
 from dpadmm.audit.power import Power, power_of_guesses, power_of_pairs, power_of_threshold
-from dpadmm.audit.saved import ModelAudit, audit_model
+from dpadmm.audit.saved import CheckedModel, ModelAudit, NoAttack, audit_model, check_model
 
 __all__ = [
     "AuditResult",
     "Canaries",
+    "CheckedModel",
     "GaussianBound",
     "LowerBound",
     "ModelAudit",
+    "NoAttack",
     "OneRunResult",
     "Power",
     "audit_fit",
     "audit_model",
     "audit_one_run",
     "audit_solver",
+    "check_model",
     "epsilon_lower_bound",
     "gaussian_lower_bound",
     "gaussian_power",

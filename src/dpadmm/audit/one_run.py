@@ -3,7 +3,7 @@
 Canaries are made-up rows added to the table. Under replace-one each is a row whose target is one of two; under
 add-remove it is there or not, and the number of rows is a declared one. The attacker sees the released model and the
 canaries, nothing else, so that the result is post-processing of a private fit and of coins that are nobody's data: it
-may be published.
+may be published, unless the fit was seeded and so not private.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class OneRunResult:
         As in `AuditResult`, for such canaries.
     solver, relation : str
         Of the fit.
+    seeded : bool
+        The noise came from a seed: the fit was NOT private, and this result must not be published.
     """
 
     claimed: float
@@ -91,6 +93,7 @@ class OneRunResult:
     detectable_noise: float
     solver: str
     relation: str
+    seeded: bool
 
     @property
     def refuted(self) -> bool:
@@ -174,6 +177,7 @@ def audit_one_run(
         power.noise,
         model.privacy_.solver,
         str(budget.relation),
+        model.privacy_.seeded,
     )
 
 

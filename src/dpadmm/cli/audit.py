@@ -17,7 +17,7 @@ from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, 
 from dpadmm.errors import InvalidParameter, SchemeMismatch
 
 if TYPE_CHECKING:
-    from dpadmm.audit import AuditResult, ModelAudit, OneRunResult
+    from dpadmm.audit import AuditResult, CheckedModel, ModelAudit, NoAttack, OneRunResult
 
 HELP = """\
 Attack a solver, a saved model, or one fit on a real table: is the noise enough for the claim?
@@ -26,6 +26,10 @@ With or without a model no data is needed: trains on two made-up neighbouring ta
 allows for, --runs times on each, and lets an attacker who knows both guess from the noisy answers which one was used. \
 A lower bound above the claim refutes it; one below it proves nothing. Full-data solvers are tested against the \
 Gaussian they claim to be, mini-batch solvers against (ε, δ) itself, which takes more runs.
+
+A model's statement is compared with its plan and the accountant is run again, whatever the model. Models of a \
+search, of noisy-admm, of exact arithmetic, or with private bounds or a private graph cannot be run again: what was \
+checked is reported, without a lower bound, and the exit code is 0.
 
 --one-run adds canaries to a private table, trains once, and counts right guesses about them. That fit costs its whole \
 budget, and its model is thrown away.
@@ -55,6 +59,8 @@ ONLY_OF_A_TABLE = (
     *("sampler", "accountant", "clip_norm", "row_norm", "no_intercept"),
 )
 SOLVER_CONFIDENCE, ONE_RUN_CONFIDENCE = 0.999, 0.99
+STATEMENT_AGREES = {"statement_agrees": True}
+"""Otherwise the model is refused."""
 
 
 def _one_run(*names: str, **more: Any) -> Any:
@@ -65,11 +71,23 @@ def _attack(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Attack", **more)
 
 
-AuditedModel = Annotated[Path | None, typer.Argument(metavar="MODEL_DIR", help="Folder written by `dpadmm fit`.")]
-AuditedSolver = Annotated[str | None, _attack("--solver", "-s", metavar="NAME", help="A solver, or all.")]
+AuditedModel = Annotated[
+    Path | None, typer.Argument(metavar="MODEL_DIR", help="Folder written by `dpadmm fit` or `tune`.")
+]
+AuditedSolver = Annotated[
+    str | None, _attack("--solver", "-s", metavar="NAME", help=f"all, {options._SOLVERS} auto if left out.")
+]
 AuditEpsilon = Annotated[float | None, _attack("--epsilon", "-e", metavar="X", help="ε of the claim.")]
 AuditDelta = Annotated[float | None, _attack("--delta", "-d", metavar="X", help="δ of the claim; else 0.05.")]
-Runs = Annotated[int | None, _attack("--runs", "-r", metavar="N", min=200, help="Fits on each of the two tables.")]
+Runs = Annotated[
+    int | None,
+    _attack(
+        *("--runs", "-r"),
+        metavar="N",
+        min=200,
+        help=f"Fits on each of the two tables; {SOLVER_RUNS}, of a model 200 to 2000 in about 90 s.",
+    ),
+]
 Confidence = Annotated[
     float | None, _attack("--confidence", metavar="X", help="Of the lower bound; 0.999, one run: 0.99.")
 ]
@@ -121,7 +139,7 @@ def audit(
     if model_dir is not None:
         claim = {"solver": solver, "epsilon": epsilon, "delta": delta, "relation": relation, "steps": steps}
         _refuse_together("a model folder", one_run=one_run, **claim, **of_a_table)
-        results: dict[str, Any] = {str(model_dir): _audited_model(model_dir, runs, confidence, seed, json)}
+        results: dict[str, Any] = _audited_model(model_dir, runs, confidence, seed, picture, json)
     elif epsilon is None:
         raise InvalidParameter("no --epsilon and no model", "a claim", "give --epsilon X, or the folder of a model")
     elif one_run is not None:
@@ -181,27 +199,53 @@ def _audited_solvers(
 
 
 def _audited_model(
-    folder: Path, runs: int | None, confidence: float | None, seed: int | None, json: bool
-) -> ModelAudit:
-    from dpadmm.audit import audit_model
+    folder: Path, runs: int | None, confidence: float | None, seed: int | None, picture: Path | None, json: bool
+) -> dict[str, Any]:
+    """The audit by its name, or nothing where statement and plan were verified but no attack could be made."""
+    from dpadmm.audit import NoAttack, audit_model
 
-    model = read_model(folder)
-    with working("attacking the plan of the model", visible=not json):
-        result = audit_model(model, runs, confidence or SOLVER_CONFIDENCE, seed)
+    model, confidence = read_model(folder), confidence or SOLVER_CONFIDENCE
+    try:
+        with working("attacking the plan of the model", visible=not json):
+            result = audit_model(model, runs, confidence, seed)
+    except NoAttack as refusal:
+        if picture is not None:
+            raise
+        _tell_checked(folder, refusal, confidence, json)
+        return {}
     if json:
-        print_json({"model": str(folder), **_entry(result)})
-        return result
-    _print_two_tables(
+        print_json({"model": str(folder), **_entry(result), **STATEMENT_AGREES, "no_attack": None})
+    else:
+        _print_two_tables(f"Audit of {folder}", result, result.relation, _stated(result))
+    return {str(folder): result}
+
+
+def _tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool) -> None:
+    """Without an attack there is no lower bound; the keys stay."""
+    checked = refusal.checked
+    if json:
+        bound = {"lower_bound": None, "confidence": confidence, "runs": 0, "refuted": False}
+        why = {**STATEMENT_AGREES, "no_attack": str(refusal)}
+        print_json({"model": str(folder), **asdict(checked), **bound, **why})
+        return
+    print_pairs(
         f"Audit of {folder}",
-        result,
-        result.relation,
         [
-            ("statement", "unseeded, and agrees with the recorded plan"),
-            ("solver", result.solver),
-            ("proof", result.proof),
+            ("claimed", f"ε = {checked.claimed:g} at δ = {checked.delta:g}, {checked.relation}"),
+            ("proven", f"ε ≤ {checked.proven:.4g}"),
+            ("lower bound", "none: no attack was made"),
+            *_stated(checked),
         ],
     )
-    return result
+    print_line(f"Statement, plan and accountant agree. Nothing was attacked: {refusal}.")
+
+
+def _stated(found: ModelAudit | CheckedModel) -> list[tuple[str, str]]:
+    return [
+        ("statement", "unseeded, and agrees with the recorded plan"),
+        ("solver", found.solver),
+        ("proof", found.proof),
+    ]
 
 
 def _audited_once(
@@ -230,6 +274,11 @@ def _audited_once(
         ],
     )
     _print_verdict(result.refuted)
+    if result.seeded:
+        print_line(
+            "Seeded: NOT private, and not to be published. Whoever knows or guesses the seed can subtract the noise "
+            "from this result; audit without --seed on private rows."
+        )
     if request.ledger is None:
         print_line("This fit spent its whole budget: count it, or name a --ledger and a --dataset.")
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpadmm._version import __version__
 from dpadmm.errors import FileProblem, InvalidSchema
-from dpadmm.report import REPORT_FILES, Coefficients, Report, write_report
+from dpadmm.report import REPORT_FILES, Coefficients, Report, promise_texts, write_report
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy
 
@@ -30,10 +32,38 @@ def write_model_folder(folder: Path, model: Any, report: Report, schema: Schema 
 
 
 def read_model(folder: Path) -> Any:
-    """The model of a folder, its statement checked against its plan."""
+    """The model of a folder, its statement checked against its plan and against the files that repeat them."""
     from dpadmm.estimators.persistence import load_model
 
-    return load_model(folder)
+    model = load_model(folder)
+    wrong = [name for name, text in _promised(folder, model).items() if not _says(folder / name, text)]
+    if wrong:
+        raise FileProblem(
+            f"{folder}, whose {' and '.join(wrong)} contradict{'s' if len(wrong) == 1 else ''} its model",
+            "the files as they were written with the model",
+            "trust none of them; restore the folder or train the model again",
+        )
+    return model
+
+
+def _promised(folder: Path, model: Any) -> dict[str, str]:
+    """What statement and plan files must say; in the words of `model.json` where another version chose them."""
+    statement, plan = model.privacy_.to_dict(), model.plan_.to_dict()
+    if model.privacy_.library_version != __version__:
+        stored = json.loads((folder / "model.json").read_text())
+        statement, plan = {**stored["privacy"]}, stored["plan"]
+        statement.setdefault("statement", model.privacy_.text)
+    return promise_texts(statement, plan, model.plan_.digest)
+
+
+def _says(path: Path, text: str) -> bool:
+    """Whether a file is absent or holds this text."""
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except FileNotFoundError:
+        return True
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def read_model_with_schema(folder: Path) -> tuple[Any, Schema]:

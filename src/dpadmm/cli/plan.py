@@ -148,7 +148,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "batch_size": round(shown.denominator, 6),
         "clip_norm": shown.clip_norm,
         "rows": plan.n_rows,
-        "releases": plan.steps,
+        "releases": 1 if plan.event.hidden else plan.steps,
         "queries": described["queries"],
         "budget_split": {part.name: part.share for part in split_of(plan)},
         "digest": plan.digest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import singledispatch
 
 from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, SchemeMismatch
 from dpadmm.privacy import plan_cache
@@ -91,8 +92,9 @@ def calibrate(
     return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status, arithmetic)
 
 
+@singledispatch
 def verify_plan(plan: Plan) -> float:
-    """Re-run the accountant of a plan from scratch and return its ε.
+    """Re-run the accountant of a plan, of one fit or of a search, from scratch and return its ε.
 
     Formal guarantees
     -----------------

@@ -2,7 +2,7 @@
 
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
-from dpadmm.report.folder import REPORT_FILES, write_report
+from dpadmm.report.folder import REPORT_FILES, promise_texts, write_report
 from dpadmm.report.metrics import classification_metrics, regression_metrics
 from dpadmm.report.spending import Spending, spending_picture
 
@@ -12,6 +12,7 @@ __all__ = [
     "Report",
     "Spending",
     "classification_metrics",
+    "promise_texts",
     "regression_metrics",
     "spending_picture",
     "write_report",

@@ -11,8 +11,12 @@ from dpadmm.report.picture import INK, LOWERS, OTHERS, QUIET, RAISES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg")
+LEAST_HEIGHT, ABOVE, BELOW = 2.6, 0.5, 0.45
+"""In inches: of the picture, of its titles and of its ε axis, however few the bars."""
+LEAST_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,27 @@ class Audited:
 def audit_picture(audits: Sequence[Audited], kind: str = "png") -> bytes:
     """Draw one panel for each claimed ε, one line for each name, as a PNG or an SVG."""
     import matplotlib
+
+    stream = io.BytesIO()
+    metadata: dict[str, Any] = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
+    # Text stays text and ids do not change from run to run.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpadmm"}):
+        audit_figure(audits).savefig(
+            stream, format=kind, dpi=170, bbox_inches="tight", pad_inches=0.15, metadata=metadata
+        )
+    return stream.getvalue()
+
+
+def audit_figure(audits: Sequence[Audited]) -> Figure:
+    """The picture before it is written."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     claims = list(dict.fromkeys(audit.claimed for audit in audits))
     names = list(dict.fromkeys(audit.name for audit in audits))
-    figure = Figure(figsize=(2.2 + 3.4 * len(claims), 1.7 + 0.3 * len(names)), facecolor="white")
+    height = max(LEAST_HEIGHT, 1.7 + 0.3 * len(names))
+    figure = Figure(figsize=(2.2 + 3.4 * len(claims), height), facecolor="white")
+    figure.subplots_adjust(top=min(0.88, 1 - ABOVE / height), bottom=max(0.11, BELOW / height))
     FigureCanvasAgg(figure)
     panels: Any = figure.subplots(1, len(claims), sharey=True, squeeze=False)
     for axes, claimed in zip(panels[0], claims, strict=True):
@@ -47,12 +66,7 @@ def audit_picture(audits: Sequence[Audited], kind: str = "png") -> bytes:
     figure.suptitle(
         "Claimed, proven and audited ε", x=0.01, ha="left", color=INK, fontsize=11, fontweight="bold", y=1.0
     )
-    stream = io.BytesIO()
-    metadata: dict[str, Any] = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
-    # Text stays text and ids do not change from run to run.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpadmm"}):
-        figure.savefig(stream, format=kind, dpi=170, bbox_inches="tight", pad_inches=0.15, metadata=metadata)
-    return stream.getvalue()
+    return figure
 
 
 def _panel(axes: Axes, audits: Sequence[Audited], claimed: float, names: Sequence[str]) -> None:
@@ -66,7 +80,8 @@ def _panel(axes: Axes, audits: Sequence[Audited], claimed: float, names: Sequenc
     axes.axvline(claimed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=4)
     axes.set_title(f"claimed ε = {claimed:g}", loc="left", color=QUIET, fontsize=9, pad=6)
     axes.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names])
-    axes.set_ylim(len(names) - 0.4, -0.6)
+    spare = max(0, LEAST_LINES - len(names)) / 2
+    axes.set_ylim(len(names) - 0.4 + spare, -0.6 - spare)
     axes.set_xlim(0.0, 1.1 * max([claimed, *(audit.lower_bound for audit in audits)]))
     axes.set_xlabel("ε", color=QUIET, fontsize=9)
     axes.grid(axis="x", color="#e6e9ec", linewidth=0.8, zorder=0)

@@ -194,6 +194,9 @@ def verify_any_plan(plan: Plan | SearchPlan) -> float:
     return epsilon
 
 
+verify_plan.register(SearchPlan, verify_any_plan)
+
+
 def _distinct(plans: tuple[Plan, ...]) -> tuple[Plan, ...]:
     return tuple({plan.digest: plan for plan in plans}.values())
 

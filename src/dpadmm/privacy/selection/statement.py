@@ -37,6 +37,13 @@ def search_statement(
     )
 
 
+def stated_candidates(statement: PrivacyStatement) -> int:
+    """How many candidates a statement speaks of; 0 if it does not."""
+    law = " ".join(statement.mechanisms[:1])
+    number = law.removeprefix("a private search over ").split(" candidate")[0]
+    return int(number) if number.isdecimal() else 0
+
+
 def _law(plan: SearchPlan, candidates: int) -> str:
     single = plan.base_budget
     text = (
