@@ -8,12 +8,15 @@ DEV_READY := $(READY)-dev
 # The CPU build of this release is smaller by gigabytes than what a bare `torch` brings; peers run on one thread anyway.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-quick lint types contracts check experiments peers bench bench-quick clean
+.PHONY: demo test test-all test-quick lint types contracts check experiments peers bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/dpadmm demo --out dpadmm-report
 
 test: $(DEV_READY)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+test-all: $(DEV_READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-quick: $(DEV_READY)

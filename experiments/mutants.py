@@ -6,7 +6,7 @@ runs are used by `python -m experiments.audit` and by `tests/privacy/test_mutant
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -15,21 +15,27 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpadmm import DPLogisticRegression
+from dpadmm import DPLogisticRegression, DPSearchCV
 from dpadmm.audit import audit_fit, audit_one_run, audit_solver, epsilon_lower_bound, worst_pair
+from dpadmm.audit.end_to_end import SMALL_CLIP
 from dpadmm.audit.neighbours import Table
 from dpadmm.audit.printed import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
+from dpadmm.estimators.search.parts import Part
+from dpadmm.estimators.search.trial import Bench
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy import arithmetic, plan_cache
+from dpadmm.privacy.accountants import iteration
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
-from dpadmm.privacy.statistics import JointMoments
+from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments
 from dpadmm.problem import Squared
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.randomness import Streams, make_streams
+from dpadmm.problem.scores import Accuracy
+from dpadmm.randomness import Streams, make_selection_stream, make_streams
 
 ROWS, DELTA = 8, 0.1
 FAR = 1e3
@@ -71,13 +77,19 @@ def no_clip() -> Iterator[None]:
 
 @contextmanager
 def less_noise(factor: float) -> Iterator[None]:
-    honest = PrivateOracle.release
+    """On every release, and on every visit of a hidden pass."""
+    honest_release, honest_pass = PrivateOracle.release, LocalRows.noisy_pass
 
     def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        return honest(oracle, replace(query, noise_multiplier=factor * query.noise_multiplier), clip_norm, total)
+        quiet = replace(query, noise_multiplier=factor * query.noise_multiplier)
+        return honest_release(oracle, quiet, clip_norm, total)
+
+    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any) -> Any:
+        return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits))
 
     with (
         patch.object(PrivateOracle, "release", release),
+        patch.object(LocalRows, "noisy_pass", noisy_pass),
         patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
     ):
         yield
@@ -114,9 +126,9 @@ def norm_from_the_data() -> Iterator[None]:
 
 
 @contextmanager
-def half_the_joint_sensitivity() -> Iterator[None]:
-    honest = JointMoments.reach
-    with patch.object(JointMoments, "reach", lambda statistic, relation: honest(statistic, relation) / 2):
+def half_the_reach(kind: type[Any]) -> Iterator[None]:
+    honest = kind.reach
+    with patch.object(kind, "reach", lambda statistic, relation: honest(statistic, relation) / 2):
         yield
 
 
@@ -129,6 +141,35 @@ def bare_second_moment() -> Iterator[None]:
         return noisy if query.kind != "moments" else np.concatenate([noisy[:1], total[1:] / query.denominator])
 
     with patch.object(PrivateOracle, "release", release):
+        yield
+
+
+@contextmanager
+def half_the_exact_deviation() -> Iterator[None]:
+    honest = arithmetic.exact_deviations
+    with patch.object(arithmetic, "exact_deviations", lambda noise, unit: honest(noise / 2, unit)):
+        yield
+
+
+@contextmanager
+def no_clip_in_passes() -> Iterator[None]:
+    honest = LocalRows.noisy_pass
+
+    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, *rest: Any) -> Any:
+        return honest(rows, program, state, np.inf, *rest)
+
+    with patch.object(LocalRows, "noisy_pass", noisy_pass):
+        yield
+
+
+@contextmanager
+def every_row_hidden() -> Iterator[None]:
+    """The accountant takes every row for one whose visit was long ago; what it finds is not remembered."""
+    with (
+        patch.object(iteration, "positions", lambda n, blow_up, contraction: (np.array([0.05]), np.ones(1))),
+        patch.object(plan_cache, "read", lambda name, epsilon: None),
+        patch.object(plan_cache, "write", lambda name, scale, achieved: None),
+    ):
         yield
 
 
@@ -208,14 +249,25 @@ def of_oracle(
     """Scores of `runs` oracles on each of two tables, mutant and honest."""
 
     def bound(make: Callable[[LocalRows, Streams], Any], runs: int) -> float:
-        streams = make_streams(0)
-        scores = [[score(make(rows, streams)) for _ in range(runs)] for rows in tables]
-        return epsilon_lower_bound(*scores, plan.budget.delta).epsilon
+        return bound_of_oracles(make, tables, score, plan.budget.delta, runs)
 
-    def honest(rows: LocalRows, streams: Streams) -> PrivateOracle:
-        return PrivateOracle(rows, plan, streams)
+    return lambda runs: Verdict(1.0, bound(mutant, runs), bound(with_plan(plan), runs), runs)
 
-    return lambda runs: Verdict(1.0, bound(mutant, runs), bound(honest, runs), runs)
+
+def bound_of_oracles(
+    make: Callable[[LocalRows, Streams], Any],
+    tables: tuple[LocalRows, LocalRows],
+    score: Callable[[Any], float],
+    delta: float,
+    runs: int,
+) -> float:
+    streams = make_streams(0)
+    scores = [[score(make(rows, streams)) for _ in range(runs)] for rows in tables]
+    return epsilon_lower_bound(*scores, delta).epsilon
+
+
+def with_plan(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracle]:
+    return lambda rows, streams: PrivateOracle(rows, plan, streams)
 
 
 def first_answer(oracle: PrivateOracle) -> float:
@@ -261,7 +313,7 @@ class Realised(PrivateOracle):
 
 def with_other_sampler(plan: Plan, sampler: Sampler) -> Callable[[LocalRows, Streams], PrivateOracle]:
     other = replace(plan, queries=tuple(replace(query, sampler=sampler) for query in plan.queries))
-    return lambda rows, streams: PrivateOracle(rows, other, streams)
+    return with_plan(other)
 
 
 def reused_noise(runs: int) -> Verdict:
@@ -280,6 +332,62 @@ def fixed_size_as_poisson(runs: int) -> Verdict:
     plan = gradient_plan(Poisson(0.1), 20, delta=0.01)
     tables = contributions(1, *[-1] * 19), contributions(-1, *[-1] * 19)
     return of_oracle(plan, tables, first_answer, with_other_sampler(plan, WithoutReplacement(2, 20)))(runs)
+
+
+# -- audits of preparation and of tuning -------------------------------------------------------------------------------
+
+
+def of_step(
+    request: Request, opposite: Sequence[tuple[float, float]], score: Callable[[PrivateOracle], float]
+) -> Callable[[int], Verdict]:
+    """A step of preparation that halves its reach, and hence its noise; two opposite rows among zero rows."""
+
+    def rows(differing: tuple[float, float]) -> LocalRows:
+        return LocalRows(np.concatenate([[differing], np.zeros((ROWS - 1, 2))]), np.zeros(ROWS), Squared())
+
+    def bound(runs: int) -> float:
+        plan = calibrate(Budget(1.0, 0.05), [request], Everything(), ROWS)
+        first, second = opposite
+        return bound_of_oracles(with_plan(plan), (rows(first), rows(second)), score, plan.budget.delta, runs)
+
+    def audit(runs: int) -> Verdict:
+        with half_the_reach(type(request.statistic)):
+            found = bound(runs)
+        return Verdict(1.0, found, bound(runs), runs)
+
+    return audit
+
+
+def balance_of_moments(oracle: PrivateOracle) -> float:
+    moment = oracle.feature_moment()
+    return float(moment[0, 0] - moment[1, 1])
+
+
+def sum_of_shares(oracle: PrivateOracle) -> float:
+    return float(oracle.shares_below(np.zeros((1, 2))).sum())
+
+
+def best_scores(label: int, noise: float, runs: int) -> list[float]:
+    """What searches release as their best score if the last validation row has this label."""
+    X = np.random.default_rng(0).uniform(-1, 1, (40, 4))
+    y = np.append((X[:-1, 0] > 0).astype(int), label)
+    model = DPLogisticRegression(1.0, 1e-4, classes=[0, 1], solver="dp-gd", steps=5, random_state=0)
+    plan = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, mean_trials=3.0, validation=0.25).plan(len(X), 4)
+    query = plan.score.queries[0]
+    drawn = replace(query, noise_multiplier=noise * query.noise_multiplier)
+    parts = Part(X[:30], y[:30], None), Part(X[30:], y[30:], None)
+    performed = replace(plan, score=replace(plan.score, queries=(drawn,)))
+    bench = Bench(model, model._declare_target(y), performed, *parts, Accuracy(), {})
+    fitted, numbers, seeds = model.fit(X[:30], y[:30]), make_selection_stream(label), np.random.default_rng(1 + label)
+    trials = [plan.repetitions.draw(numbers) for _ in range(runs)]
+    return [max(bench._scored(fitted, int(seed)) for seed in seeds.integers(2**31, size=count)) for count in trials]
+
+
+def score_almost_without_noise(runs: int) -> Verdict:
+    def bound(noise: float) -> float:
+        return epsilon_lower_bound(*(best_scores(label, noise, runs) for label in (0, 1)), delta=1e-4).epsilon
+
+    return Verdict(1.0, bound(0.02), bound(1.0), runs)
 
 
 # -- the algorithms as printed -----------------------------------------------------------------------------------------
@@ -312,7 +420,7 @@ MUTANTS: dict[str, Mutant] = {
     "norm from the data": Mutant("rows scaled by the longest one", of_fit(norm_from_the_data, one_long_row), 1000),
     "joint sensitivity halved": Mutant(
         "`auto`: moments charged for half their reach",
-        of_fit(half_the_joint_sensitivity, lambda: worst_pair(ROWS)),
+        of_fit(lambda: half_the_reach(JointMoments), lambda: worst_pair(ROWS)),
         1500,
     ),
     "cap ignored": Mutant(
@@ -320,6 +428,48 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "bare second moment": Mutant(
         "`auto`: second moment without noise", of_fit(bare_second_moment, appeared, parts=["moments"]), 300
+    ),
+    "half the exact deviation": Mutant(
+        '`arithmetic="exact"`: discrete Gaussian of half the deviation (full-admm)',
+        of_fit(
+            half_the_exact_deviation,
+            lambda: worst_pair(ROWS),
+            solver="full-admm",
+            arithmetic="exact",
+            clip_norm=SMALL_CLIP,
+        ),
+        600,
+    ),
+    "half the second moment's noise": Mutant(
+        "`PrivateSecondMoment`: charged for half its reach",
+        of_step(
+            Request("feature moment", 1, 1.0, statistic=FeatureMoment()), [(1.0, 0.0), (0.0, 1.0)], balance_of_moments
+        ),
+        4000,
+    ),
+    "half the counts' noise": Mutant(
+        "`PrivateQuantileClipper`: charged for half its reach",
+        of_step(
+            Request("quantile counts", 1, 1.0, statistic=CountsBelow(2, 1)), [(1.0, 1.0), (-1.0, -1.0)], sum_of_shares
+        ),
+        4000,
+    ),
+    "score almost without noise": Mutant("`DPSearchCV`: scores with σ × 0.02", score_almost_without_noise, 500),
+    "no clip, hidden passes": Mutant(
+        "gradients of any length are added (noisy-admm)", of_solver("noisy-admm", no_clip_in_passes), 500
+    ),
+    "every row hidden": Mutant(
+        "amplification counted for the row that comes last, too (noisy-admm)",
+        of_fit(
+            every_row_hidden,
+            lambda: worst_pair(3),
+            delta=0.05,
+            solver="noisy-admm",
+            steps=1,
+            clip_norm=SMALL_CLIP,
+            solver_options={"step_size": 2.0, "beta": 0.01},
+        ),
+        600,
     ),
     "un-noised dual": Mutant(
         "DP-VRADMM as printed: exact dual reset", of_printed(printed_vradmm(), 0.5, 1e-5, lambda out: out[1]), 200_000

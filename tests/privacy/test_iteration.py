@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import chi2
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression
@@ -560,6 +561,30 @@ def oracle(plan, n_rows=6, seed=0):
 
 
 class TestBarrier:
+    def test_a_program_of_ones_own_is_refused(self):
+        """It would be handed the rows."""
+
+        class Curious(Program):
+            def visit(self, state, *rows):
+                raise AssertionError("saw a row")
+
+        plan, solver, problem = planned()
+        program = solver.init(problem).program
+        with pytest.raises(QueryRefused, match="own"):
+            oracle(plan).noisy_pass(Curious(program.problem, program.step, program.beta))
+
+    def test_a_plan_that_visits_other_rows_than_it_speaks_of_is_broken(self):
+        plan, _, _ = planned()
+        query = plan.queries[0]
+        forged = replace(query, passage=replace(query.passage, n_rows=10**8), sampler=Permutation(10**8))
+        with pytest.raises(PromiseBroken, match="number of rows"):
+            verify_plan(replace(plan, queries=(forged,)))
+
+    def test_a_matrix_is_certified_by_its_entries_not_by_its_name(self):
+        named = Constraint("chain", 3, 0, sparse.csr_array(np.array([[1.0, 0, 0], [1.0, 1e-3, 0]])))
+        assert named.smallest_squared <= 1e-6
+        assert Constraint.chain(3).smallest_squared == pytest.approx(1.0)
+
     def test_one_state_leaves_at_the_end_and_once(self):
         plan, solver, problem = planned()
         asked, program = oracle(plan), solver.init(problem).program

@@ -66,10 +66,15 @@ class TestHonestModels:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("epsilon", [0.2, 1.0])
-    @pytest.mark.parametrize("name", list(SOLVERS))
+    @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "noisy-admm"])
     def test_every_solver(self, name, epsilon):
         model = fitted(epsilon, solver=name, steps=3, clip_norm=None if name == "auto" else 0.1)
         assert not audit_model(model, runs=300, random_state=0).refuted
+
+    @pytest.mark.parametrize("other", [{"solver": "noisy-admm"}, {"arithmetic": "exact"}])
+    def test_models_of_other_arithmetic_are_refused_by_name(self, other):
+        with pytest.raises(InvalidParameter, match="audit_fit"):
+            audit_model(fitted(steps=2, **other), runs=200)
 
     @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
     @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC, DPLinearRegression])

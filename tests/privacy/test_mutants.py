@@ -18,6 +18,12 @@ LONG = {
     "norm from the data",
     "cap ignored",
     "joint sensitivity halved",
+    "half the exact deviation",
+    "half the second moment's noise",
+    "half the counts' noise",
+    "score almost without noise",
+    "no clip, hidden passes",
+    "every row hidden",
 }
 
 

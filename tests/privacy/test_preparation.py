@@ -143,6 +143,12 @@ def step_plan(request, budget=Budget(1.0, 1e-2), n_rows=20):  # noqa: B008
 
 
 class TestOracle:
+    def test_counts_of_one_feature_are_not_answered_for_all(self):
+        plan = step_plan(Request("quantile counts", 1, 1.0, statistic=CountsBelow(1, 1)))
+        rows = LocalRows(np.ones((20, D)), np.zeros(20), Squared())
+        with pytest.raises(QueryRefused, match="other features"):
+            PrivateOracle(rows, plan, make_streams(0)).shares_below(np.array([[0.5]]))
+
     """Only the planned questions are answered."""
 
     def oracle(self, plan, n_rows=20, features=D):

@@ -81,6 +81,18 @@ class TestAllSolvers:
         assert [audit["solver"] for audit in audits] == list(SOLVERS)
         assert all({"claimed", "proven", "lower_bound", "power", "detectable_noise"} <= set(audit) for audit in audits)
 
+    @pytest.mark.slow
+    def test_a_solver_without_a_proof_is_named_and_left_out(self, capsys):
+        asked = ["-e", "1", *SMALL, "--relation", "add-remove"]
+        assert run(["audit", "-s", "all", *asked]) == 0
+        assert "noisy-admm claims nothing under add-remove" in capsys.readouterr().out
+        assert run(["audit", "-s", "all", *asked, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["unproved"] == ["noisy-admm"]
+        assert [audit["solver"] for audit in found["audits"]] == [name for name in SOLVERS if name != "noisy-admm"]
+        assert run(["audit", "-s", "noisy-admm", *asked]) != 0
+        assert "replace-one" in capsys.readouterr().err
+
     def test_a_picture_needs_a_known_format_and_a_new_name(self, tmp_path, capsys):
         assert run(["audit", "-e", "1", *SMALL, "--picture", str(tmp_path / "audit.gif")]) == 2
         (tmp_path / "audit.png").write_bytes(b"")

@@ -14,7 +14,7 @@ from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_mo
 from dpadmm.cli.model_folder import features_of, read_encoded, read_model
 from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, SchemeMismatch
 
 if TYPE_CHECKING:
     from dpadmm.audit import AuditResult, ModelAudit, OneRunResult
@@ -150,24 +150,31 @@ def _audited_solvers(
     from dpadmm.audit.end_to_end import AUDIT_DELTA, AUDIT_STEPS
     from dpadmm.solvers.base import SOLVERS
 
-    results = {}
+    results, unproved = {}, []
     for each in SOLVERS if name == ALL else (name,):
-        with working(f"attacking {each}", visible=not json):
-            results[each] = audit_solver(
-                each,
-                epsilon,
-                AUDIT_DELTA if delta is None else delta,
-                runs or SOLVER_RUNS,
-                confidence or SOLVER_CONFIDENCE,
-                relation,
-                steps or AUDIT_STEPS,
-                seed,
-            )
+        try:
+            with working(f"attacking {each}", visible=not json):
+                results[each] = audit_solver(
+                    each,
+                    epsilon,
+                    AUDIT_DELTA if delta is None else delta,
+                    runs or SOLVER_RUNS,
+                    confidence or SOLVER_CONFIDENCE,
+                    relation,
+                    steps or AUDIT_STEPS,
+                    seed,
+                )
+        except SchemeMismatch:
+            if name != ALL:
+                raise
+            unproved.append(each)
     entries = [{"solver": each, "relation": relation, **_entry(result)} for each, result in results.items()]
     if json:
-        print_json({"audits": entries} if name == ALL else entries[0])
+        print_json({"audits": entries, "unproved": unproved} if name == ALL else entries[0])
     elif name == ALL:
         _print_all(results, relation)
+        for each in unproved:
+            print_line(f"{each} claims nothing under {relation}: it refuses to train, so there is nothing to audit.")
     else:
         _print_two_tables(f"Audit of {name}", results[name], relation)
     return results

@@ -76,7 +76,11 @@ Graph = Annotated[
 ]
 PrivateGraphShare = Annotated[
     float | None,
-    _budget("--private-graph", metavar="SHARE", help="Learn the graph of --penalty graph, with this share of ε and δ."),
+    _budget(
+        "--private-graph",
+        metavar="SHARE",
+        help="Learn the graph of --penalty graph, with this share of the budget (of µ²).",
+    ),
 ]
 Groups = Annotated[
     Path | None, _training("--groups", metavar="FILE", help="CSV of feature, group; without it one group a column.")

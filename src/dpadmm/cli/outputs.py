@@ -46,12 +46,12 @@ def check_new_file(out: Path, force: bool) -> None:
     """Refuse a file that exists or a folder that cannot take one, before any work is done."""
     folder = out.resolve().parent
     if out.is_dir():
-        raise FileProblem(f"the output {out}, which is a folder", "the name of a file", "add a file name to --out")
+        raise FileProblem(f"the output {out}, which is a folder", "the name of a file", "add a file name")
     if out.exists() and not force:
-        raise FileProblem(f"the output {out}, which exists", "a new name", "choose another --out or add --force")
+        raise FileProblem(f"the output {out}, which exists", "a new name", "choose another name, or add --force")
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise FileProblem(
-            f"the output {out}", "a folder that exists and can be written", "create the folder or choose another --out"
+            f"the output {out}", "a folder that exists and can be written", "create the folder or choose another"
         )
 
 
@@ -78,7 +78,7 @@ def _check_target(out: Path, known_files: Collection[str], force: bool) -> None:
         raise FileProblem(
             f"the output folder {out}, which is not empty",
             "a new or empty folder",
-            "choose another --out or add --force",
+            "choose another name, or add --force",
         )
     if not entries <= set(known_files):
         raise FileProblem(

@@ -79,7 +79,7 @@ def _graph(choice: PenaltyChoice) -> Built:
     if choice.graph is None:
         raise InvalidParameter(
             "penalty='graph' without a graph",
-            "graph = a list of edges (i, j) or (i, j, weight), or an array with one column a feature",
+            "graph = a list of edges (i, j) or (i, j, weight), an array with one column a feature, or a PrivateGraph",
             "pass a graph that is public or was built from public data",
         )
     if sparse.issparse(choice.graph) or isinstance(choice.graph, np.ndarray):

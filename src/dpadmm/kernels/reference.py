@@ -79,13 +79,15 @@ def dense_sum(
     (outputs, d + 1) float64
     """
     total = np.zeros((len(points), X.shape[1] + 1))
+    # One place for all blocks: fresh megabytes for each would cost more than the products.
+    room = np.empty((min(stop - start, max(1, BLOCK_ENTRIES // max(1, X.shape[1]))), X.shape[1]))
     for block, weight in _blocks(rows, weights, start, stop, X.shape[1]):
-        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block])
-        margin = factors[block, None] * (mapped @ points[:, :-1].T + points[:, -1])
-        there = None if anchors is None else factors[block, None] * (mapped @ anchors[:, :-1].T + anchors[:, -1])
+        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block], room)
+        margin = factors[block, None] * (products(mapped, points[:, :-1]) + points[:, -1])
+        there = None if anchors is None else factors[block, None] * (products(mapped, anchors[:, :-1]) + anchors[:, -1])
         slopes = _coefficients(margin, there, target[:, block].T, norms[block], gradient_clip, clip, code, parameter)
         slopes = _weighed(slopes, factors[block], weight)
-        total[:, :-1] += slopes.T @ mapped.astype(np.float64, copy=False)
+        total[:, :-1] += slopes.T @ mapped
         total[:, -1] += slopes.sum(axis=0)
     return total
 
@@ -310,12 +312,27 @@ def _blocks(
         yield (part if rows is None else rows[part]), (None if weights is None else weights[part])
 
 
-def _mapped_dense(block: NDArray[Any], lower: Vector, upper: Vector, inverse: Vector, factors: Array) -> NDArray[Any]:
+def products(rows: Array, points: NDArray[Any]) -> Array:
+    """⟨row, point⟩ for each row and point, to the same last bit wherever the row stands.
+
+    BLAS rounds a row by the group it falls into: then taking one row away would move the slopes of others.
+    """
+    return np.stack([np.einsum("ij,j->i", rows, point.astype(np.float64, copy=False)) for point in points], axis=1)
+
+
+def _mapped_dense(
+    block: NDArray[Any], lower: Vector, upper: Vector, inverse: Vector, factors: Array, room: Array
+) -> Array:
+    """The mapped rows but for their factors, in float64, written over `room`."""
+    mapped = room[: len(block)]
+    mapped[...] = block
     if not factors.all():
-        block = np.where((factors != 0)[:, None], block, 0)
-    if lower is None or upper is None or inverse is None:
-        return block
-    return np.asarray((np.clip(block, lower, upper) - lower) * inverse)
+        mapped[factors == 0] = 0
+    if lower is not None and upper is not None and inverse is not None:
+        np.clip(mapped, lower, upper, out=mapped)
+        mapped -= lower
+        mapped *= inverse
+    return mapped
 
 
 def _mapped_sparse(block: Any, upper: Vector, inverse: Vector, factors: Array) -> Any:

@@ -213,7 +213,10 @@ class PrivateOracle:
                 raise QueryRefused("the plan's counts are of other features or thresholds")
             if not np.isfinite(thresholds).all() or not isinstance(self._rows, Preparable):
                 raise QueryRefused("thresholds must be finite numbers, and rows such as can be counted")
-            return self.release(query, query.clip_norm, self._rows.below_sums(thresholds)) + 0.5
+            total = self._rows.below_sums(thresholds)
+            if total.shape != thresholds.shape:
+                raise QueryRefused("the plan's counts are of other features than the table's")
+            return self.release(query, query.clip_norm, total) + 0.5
 
     def change_map(self, rowmap: RowMap) -> None:
         """Rows are mapped anew by a public rule; every row keeps to the declared norm, so nothing is charged."""
@@ -232,8 +235,8 @@ class PrivateOracle:
     def noisy_pass(self, program: Program) -> None:
         """Visit every row once, in a fresh secret order, with noise after each visit. The state stays hidden."""
         with self._admitted(NOISY_PASS) as query:
-            if not isinstance(self._rows, Visited):
-                raise QueryRefused("these rows are summed, never visited one by one")
+            if not isinstance(self._rows, Visited) or type(program) is not Program:
+                raise QueryRefused("rows that are only summed, or a program that is not the library's own")
             if query.passage is None or query.passage != Passage.of(program, self._rows.n_rows):
                 raise QueryRefused("the program differs from the one the plan was certified for")
             if self._program is not None and self._program is not program:

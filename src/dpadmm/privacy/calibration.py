@@ -111,6 +111,9 @@ def verify_plan(plan: Plan) -> float:
             raise PromiseBroken(f"given a plan that samples for {query.kind!r}, which reads every row; calibrate again")
         if (query.passage is None) == isinstance(query.sampler, Permutation):
             raise PromiseBroken(f"given a plan whose {query.kind!r} hides no states it could count on; calibrate again")
+        visited = set() if query.passage is None else {query.passage.n_rows, getattr(query.sampler, "n_rows", None)}
+        if visited - {plan.n_rows}:
+            raise PromiseBroken(f"given a plan whose {query.kind!r} visits another number of rows; calibrate again")
     delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
     epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
@@ -157,11 +160,17 @@ def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmeti
     hidden = [request.passage is not None for request in requests]
     if not any(hidden):
         return wanted
-    if not all(hidden) or wanted is Arithmetic.EXACT:
+    if not all(hidden):
         raise InvalidParameter(
-            "hidden passes beside other queries, or in exact arithmetic",
-            "nothing but hidden passes, in floating point",
+            "solver='noisy-admm' with private preparation",
+            "one of the two",
             "choose another solver, or declare what would be learned before training",
+        )
+    if wanted is Arithmetic.EXACT:
+        raise InvalidParameter(
+            "solver='noisy-admm' in exact arithmetic",
+            "floating point",
+            "choose another solver, or leave arithmetic out",
         )
     return Arithmetic.FLOATING
 

@@ -140,11 +140,19 @@ class Constraint:
         return self._minus_offset(self.apply(x) + self.apply_B(y))
 
     @cached_property
+    def _is_chain(self) -> bool:
+        """Whether A is what the kind says: its singular values are then known, and certified by them."""
+        if self.kind != "chain":
+            return False
+        chain = Edges.chain(_penalised(self.n_features, self.free)).incidence(self.free)
+        return chain.shape == self.A_matrix.shape and not (sparse.csr_array(self.A_matrix) - chain).data.any()
+
+    @cached_property
     def norm_squared(self) -> float:
         """An upper bound on ‖A‖₂², tight to a relative 1e-6 where Lanczos converges, exact for the identity."""
         if self.is_identity:
             return 1.0
-        if self.kind == "chain":
+        if self._is_chain:
             return 4 * math.cos(math.pi / (2 * (self.n_features - self.free))) ** 2 * (1 + ROUNDING)
         return squared_norm_bound(self.A_matrix)
 
@@ -178,7 +186,7 @@ class Constraint:
         """
         if self.is_identity:
             return 1.0
-        if self.kind == "chain":
+        if self._is_chain:
             return 4 * math.sin(math.pi / (2 * (self.n_features - self.free))) ** 2 * (1 - ROUNDING)
         if not 0 < self.n_rows <= self.n_features or self.n_rows * self.n_features > DENSE_LEAST_SQUARES_UP_TO:
             return 0.0

@@ -59,7 +59,8 @@ def _panel(axes: Axes, audits: Sequence[Audited], claimed: float, names: Sequenc
     heights = {name: height for height, name in enumerate(names)}
     for audit in audits:
         height, colour = heights[audit.name], LOWERS if audit.refuted else RAISES
-        axes.barh(height, audit.lower_bound, color=colour, height=0.56, zorder=2)
+        # The edge keeps a bound of zero visible.
+        axes.barh(height, audit.lower_bound, color=colour, edgecolor=colour, linewidth=1.5, height=0.56, zorder=2)
         axes.plot([audit.expected] * 2, [height - 0.36, height + 0.36], color=OTHERS, linewidth=2.2, zorder=3)
         axes.plot(audit.proven, height, marker="D", color="white", markeredgecolor=INK, markersize=5.5, zorder=5)
     axes.axvline(claimed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=4)
@@ -83,7 +84,16 @@ def _legend(figure: Any, refuted: bool) -> None:
         Line2D([], [], color="white", marker="D", markeredgecolor=INK, linestyle="none", label="proven"),
         Patch(color=RAISES, label="audited lower bound"),
         *([Patch(color=LOWERS, label="refuted")] if refuted else []),
-        Line2D([], [], color=OTHERS, linewidth=2.2, label="bound to expect of full use"),
+        Line2D(
+            [],
+            [],
+            color=OTHERS,
+            marker="|",
+            markersize=11,
+            markeredgewidth=2.2,
+            linestyle="none",
+            label="bound to expect of full use",
+        ),
     ]
     figure.legend(
         handles=handles,

@@ -42,9 +42,7 @@ $results
 <section>
 <h2>What was asked of the data</h2>
 <div class="scroll">$plan</div>
-<p class="note">Noise is the standard deviation on each released mean. Nothing else about the rows left the
-computation; all later steps use only these noisy answers. The $accountant accountant certifies ε = $achieved for
-exactly these queries: $proof.</p>
+<p class="note">$meaning The $accountant accountant certifies ε = $achieved for exactly $what: $proof.</p>
 </section>
 <section>
 <h2>Coefficients</h2>
@@ -85,6 +83,8 @@ def report_page(report: Report, picture: bytes) -> str:
         statement=escape(statement.text),
         plan=_plan_table(report.plan),
         accountant=escape(statement.accountant),
+        meaning=_meaning(report.plan),
+        what="a search of such trials" if isinstance(report.plan, SearchPlan) else "these queries",
         achieved=f"{statement.epsilon_achieved:.6g}",
         proof=escape(statement.proof_status),
         picture=base64.b64encode(picture).decode("ascii"),
@@ -132,9 +132,25 @@ def _plan_table(plan: Plan | SearchPlan) -> str:
     return _table(head, [_query_cells(query) for query in plan.queries], "numbers")
 
 
+def _meaning(plan: Plan | SearchPlan) -> str:
+    """What the table of queries says, for fits, for searches and for hidden passes."""
+    text = (
+        "Noise is the standard deviation on each released mean. Nothing else about the rows left the computation; all "
+        "later steps use only these noisy answers."
+    )
+    if any(query.passage is not None for query in plan.queries):
+        text = (
+            "Each pass visits every row once, in a secret order, and adds noise of the standard deviation given to one "
+            "row's gradient at every visit. Of the passes only the state after the last one left the computation."
+        )
+    return f"This is asked in each of a secret number of trials. {text}" if isinstance(plan, SearchPlan) else text
+
+
 def _query_cells(query: Query) -> tuple[str, ...]:
     words = _SAMPLERS.get(query.sampler.name, query.sampler.name)
-    if query.sampler.name != "full":
+    if query.passage is not None:
+        words = "each row once, in a secret order"
+    elif query.sampler.name != "full":
         words += f", {query.denominator:,.0f} rows" + ("" if query.sampler.name == "fixed" else " on average")
     return (
         query.kind,

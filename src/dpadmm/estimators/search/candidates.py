@@ -41,8 +41,8 @@ def make_candidates(space: Any, size: int, known: Iterable[str]) -> tuple[Candid
         Parameters of the estimator.
     """
     spaces: Sequence[Any] = [space] if isinstance(space, Mapping) else space
-    if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(part, Mapping) for part in spaces):
-        raise _unusable("param_space that is not a dictionary or a list of dictionaries")
+    if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(part, Mapping) and part for part in spaces):
+        raise _unusable("param_space that is not a dictionary or a list of dictionaries, or an empty one")
     for name in (name for part in spaces for name in part):
         if name in FIXED:
             raise InvalidParameter(f"a search over {name!r}", f"other parameters: {FIXED[name]}", f"drop {name!r}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from dpadmm.errors import Diverged, PromiseBroken
+from dpadmm.errors import PromiseBroken
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.parts import Part
@@ -43,13 +43,15 @@ class Bench:
     def run(self, candidate: Candidate, seed: int | None) -> Trial:
         """One run of the base mechanism.
 
-        A fit that leaves the finite numbers is an outcome like any other, for only released numbers decide it: it
-        scores below every other, so that the search neither stops nor tells.
+        A fit that fails is an outcome like any other: it scores below every other, so that the search neither stops nor
+        tells. Every candidate was planned before, so that what is left to fail is decided by released numbers alone.
         """
         model = clone(self.estimator).set_params(**{**candidate, **self.overrides, "random_state": seed})
         try:
             model.fit(self.training.X, self.training.y, self.training.weights)
-        except Diverged:
+        except PromiseBroken:
+            raise
+        except Exception:
             return Trial(-math.inf, None, candidate)
         if not any(model.plan_.queries == base.queries for base in self.plan.bases):
             raise PromiseBroken("a trial asked other queries than the search planned, so nothing is released")

@@ -106,7 +106,9 @@ def _second_opinion(event: Event, delta: float, relation: Relation) -> float:
 def _require_known(part: Part, relation: Relation) -> None:
     kind = part.sampler.name
     if kind not in ("full", "poisson", "fixed", "truncated-poisson"):
-        raise mismatch("pld", part, relation, "this sampler is unknown to it", "use a built-in sampler")
+        raise mismatch(
+            "pld", part, relation, "it knows no such sampling", "leave the accountant out: one that does is then chosen"
+        )
     if relation is Relation.ADD_REMOVE and kind == "truncated-poisson":
         why = "how often the cap is reached depends on the number of rows, which add-remove keeps private"
         raise mismatch("pld", part, relation, why, "use sampler='poisson', or relation='replace-one'")
@@ -147,7 +149,9 @@ def _pair(part: Part, relation: Relation) -> Pair:
     elif isinstance(sampler, TruncatedPoisson):
         both = partial(profiles.truncated_poisson, sampler.rate, sampler.cap, sampler.n_rows, mu_one)
     else:
-        raise mismatch("pld", part, relation, "this sampler is unknown to it", "use a built-in sampler")
+        raise mismatch(
+            "pld", part, relation, "it knows no such sampling", "leave the accountant out: one that does is then chosen"
+        )
     return Pair(both, both, part.count)
 
 

@@ -77,7 +77,9 @@ def _require_known(part: Part, relation: Relation) -> None:
         why = "a batch of fixed size needs a public number of rows, hence replace-one"
         raise mismatch("rdp", part, relation, why, "use relation='replace-one', or sampler='poisson'")
     if kind not in ("full", "poisson", "fixed"):
-        raise mismatch("rdp", part, relation, "this sampler is unknown to it", "use a built-in sampler")
+        raise mismatch(
+            "rdp", part, relation, "it knows no such sampling", "leave the accountant out: one that does is then chosen"
+        )
 
 
 def _best(event: Event, relation: Relation, convert: Callable[[Any], tuple[float, float]]) -> float:

@@ -1,0 +1,69 @@
+"""What a row contributes depends on that row alone: not on where it stands, nor on which others stand beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpadmm import kernels
+from dpadmm.kernels.reference import products
+from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.scored import ScoredRows
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.scores import Accuracy
+
+rng = np.random.default_rng(0)
+SHAPES = [(52, 40), (37, 5), (9, 130), (70, 1)]
+
+
+def cancelling(n, d, dtype=np.float64):
+    """Rows whose product with equal coefficients is nothing but rounding."""
+    rows = rng.standard_normal((n, d))
+    rows[:, -1] -= rows.sum(axis=1)
+    return rows.astype(dtype)
+
+
+@pytest.mark.parametrize(("n", "d"), SHAPES)
+def test_products_do_not_depend_on_neighbours(n, d):
+    rows, points = cancelling(n, d), np.full((3, d), 1 / 3)
+    whole = products(rows, points)
+    for gone in range(n):
+        assert np.array_equal(products(np.delete(rows, gone, axis=0), points), np.delete(whole, gone, axis=0))
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_a_score_moves_by_one_contribution(form, outputs):
+    """A last bit of a margin decides whether a prediction is right, so it may not depend on other rows."""
+    loss = Logistic() if outputs == 1 else Softmax(outputs)
+    for n, d in SHAPES:
+        X = cancelling(n, d)
+        target = rng.choice([-1.0, 1.0], n) if outputs == 1 else rng.integers(0, outputs, n)
+        x = np.full(d if outputs == 1 else (d, outputs), 1 / 3)
+
+        def score(kept, X=X, target=target, x=x):
+            table = RowMap(1.0, False).pack(form(X[kept]))
+            return ScoredRows(table, target[kept], loss, Accuracy()).score_sum(x, 0.5)[0]
+
+        everything = np.arange(n)
+        whole = score(everything)
+        assert all(abs(whole - score(np.delete(everything, gone))) <= 0.5 for gone in range(n))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("long", [10.0, 1e3])
+def test_a_gradient_moves_by_one_contribution(engine, dtype, long):
+    """A batch with and without a row: the sums differ by that row's contribution and the rounding of a sum."""
+    n, d = 60, 40
+    rows = LocalRows(RowMap(1.0, False).pack(cancelling(n, d, dtype)), rng.choice([-1.0, 1.0], n), Logistic())
+    x, batch = np.full(d, long), rng.permutation(n)
+    with kernels.use(engine):
+        whole = rows.gradient_sum(x, 0.5, Batch(batch))
+        for place in range(0, n, 7):
+            rest = rows.gradient_sum(x, 0.5, Batch(np.delete(batch, place)))
+            alone = rows.gradient_sum(x, 0.5, Batch(batch[place : place + 1]))
+            assert np.linalg.norm(whole - rest - alone) < 1e-14 * n
