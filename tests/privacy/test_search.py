@@ -16,7 +16,16 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from dpadmm import Budget, DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV, Ledger, load_model
+from dpadmm import (
+    Budget,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPSearchCV,
+    Ledger,
+    PrivateQuantileClipper,
+    load_model,
+)
 from dpadmm.audit.lower_bound import epsilon_lower_bound
 from dpadmm.errors import BudgetExceeded, Diverged, InvalidData, InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel
@@ -157,6 +166,24 @@ class TestStatement:
         assert again.privacy_ == tuned.privacy_
         assert again.plan_ == tuned.plan_
         assert again.privacy_.plan_digest == again.plan_.digest
+
+    def test_a_search_with_hidden_passes_claims_no_grid(self):
+        """A search over noisy-admm beside another solver, and over its steps."""
+        space = {"solver": ["noisy-admm", "dp-sadmm"], "steps": [1, 2]}
+        said = search(space, mean_trials=2.0).fit(X, Y).privacy_
+        assert said.arithmetic_name == "floating"
+        assert "Arithmetic: floating." in said.text
+        assert "granular" not in said.text
+        assert "the order of the rows, and so do the sampled batches" in said.text
+
+    def test_hidden_passes_beside_private_preparation_are_refused_in_words(self):
+        with pytest.raises(InvalidParameter, match="'noisy-admm' with private preparation"):
+            search({"alpha": [1e-4]}, solver="noisy-admm", bounds=PrivateQuantileClipper((-1, 1))).fit(X, Y)
+
+    def test_proofs_are_named_once(self):
+        status = search({"alpha": [1e-4]}, solver="auto", steps=None).plan(300, 4).proof_status
+        assert "docs/proofs/auto.md" in status
+        assert status.count("docs/proofs/gaussian.md") == 1
 
     def test_a_seeded_search_says_so(self):
         assert search(random_state=0).fit(X, Y).privacy_.text.startswith("seeded: NOT private")

@@ -402,5 +402,5 @@ class TestCommandLine:
         "more", [("--private-graph", "0.3"), ("--penalty", "graph", "--private-graph", "3"), ("--penalty", "graph")]
     )
     def test_impossible_combinations_are_refused_before_the_table_is_opened(self, capsys, tmp_path, more):
-        with mock.patch("dpadmm.cli.fit.read_encoded", side_effect=AssertionError):
+        with mock.patch("dpadmm.cli.fit.training_rows", side_effect=AssertionError):
             assert self.fit(tmp_path, *more) != 0

@@ -106,15 +106,7 @@ def make_recipe(
     if arithmetic is Arithmetic.EXACT:
         multipliers = [query.noise_multiplier for query in plan.queries]
         require_exact_fits(problem.shape[0], multipliers, choices.weighted)
-    return Recipe(problem, solver, _with_proofs(plan), make_solver)
-
-
-def _with_proofs(plan: Plan) -> Plan:
-    """The plan with the pages on which the sensitivities of its statistics are proved."""
-    pages = dict.fromkeys(query.statistic.proof for query in plan.queries if query.statistic is not None)
-    if not pages:
-        return plan
-    return replace(plan, proof_status=f"{plan.proof_status}; sensitivities proved here ({', '.join(pages)})")
+    return Recipe(problem, solver, plan, make_solver)
 
 
 def solver_class(

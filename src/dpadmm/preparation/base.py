@@ -40,6 +40,9 @@ BUDGET = """
 """
 
 
+COSTS_IN_ADDITION = "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
+
+
 class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the private transformers; the parameters are those of its subclasses."""
 
@@ -129,8 +132,9 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _state(self, plan: Plan, assumptions: tuple[str, ...], seeded: bool) -> None:
         self.plan_ = plan
-        composes = "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
-        self.privacy_ = PrivacyStatement.of(plan, type(self).__name__, (*assumptions, composes), seeded)
+        self.privacy_ = PrivacyStatement.of(
+            plan, type(self).__name__, (*assumptions, COSTS_IN_ADDITION), seeded, subject="transformer"
+        )
 
     def _rows(self, X: Any) -> Any:
         """Rows to transform."""

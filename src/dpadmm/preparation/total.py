@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from dpadmm.errors import CannotCertify, InvalidParameter
-from dpadmm.privacy.accountants import default_accountant, make_accountant
-from dpadmm.privacy.budget import Budget
-from dpadmm.privacy.events import Event
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.base import PrivateLinearModel
+from dpadmm.estimators.blur import LaplacianBlur
+from dpadmm.estimators.search import DPSearchCV
+from dpadmm.preparation.base import COSTS_IN_ADDITION, PrivateTransformer
+from dpadmm.privacy.composition import compose_plans
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.statement import PrivacyStatement, describe, standing_assumptions
+
+PRIVATE = (PrivateLinearModel, PrivateTransformer, DPSearchCV)
+ROW_BY_ROW = "each function in the pipeline maps a row by itself, without looking at others"
 
 
 def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatement:
@@ -20,57 +29,83 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
     Parameters
     ----------
     parts
-        Fitted private models and transformers, or pipelines of them; what holds no promise counts for nothing, so a
-        step that learns from rows without one must not be among them.
+        Fitted private models and transformers, or pipelines of them. Beside these a pipeline may hold "passthrough",
+        `LaplacianBlur` and `FunctionTransformer`, which learn nothing from rows; whatever else is refused, and so is a
+        search.
     delta : float, optional
         At which to state ε; by default the largest of the parts'.
 
     Formal guarantees
     -----------------
     The parts are an adaptive composition of their plans' events, certified by the exact Gaussian accountant if all of
-    them read all rows at each query, else by the privacy-loss accountant (docs/proofs/composition.md). Parts on
-    different rows, or under different relations, have no common statement here.
+    them read all rows at each query, by the iteration accountant if some make hidden passes, else by the privacy-loss
+    accountant (docs/proofs/composition.md). Parts on different rows, or under different relations, have no common
+    statement here. That a function maps each row by itself is an assumption, and the statement lists it.
     """
-    fitted = list(_fitted(parts))
+    leaves = list(itertools.chain.from_iterable(map(_leaves, parts)))
+    fitted = [leaf for leaf in leaves if isinstance(leaf, PRIVATE)]
     if not fitted:
         raise InvalidParameter("nothing private", "fitted private models or transformers", "fit them first")
-    plans = [part.plan_ for part in fitted]
+    plans = [_one_fit(part) for part in fitted]
     if len({(plan.budget.relation, plan.n_rows) for plan in plans}) > 1:
         raise InvalidParameter(
             "parts under different relations, or with different numbers of rows",
             "parts that promise the same to the same rows",
             "fit all parts on one table, under one relation",
         )
-    whole = _composed(plans, max(plan.budget.delta for plan in plans) if delta is None else delta)
-    assumptions = dict.fromkeys(itertools.chain.from_iterable(part.privacy_.assumptions for part in fitted))
-    names = " and then ".join(part.privacy_.solver for part in fitted)
-    standing = PrivacyStatement.of(whole, names, (), False).assumptions
-    return PrivacyStatement.of(
+    whole = compose_plans(plans, max(plan.budget.delta for plan in plans) if delta is None else delta)
+    said = {COSTS_IN_ADDITION, *itertools.chain.from_iterable(map(standing_assumptions, plans))}
+    own = dict.fromkeys(itertools.chain.from_iterable(part.privacy_.assumptions for part in fitted))
+    functions = (ROW_BY_ROW,) if any(type(leaf) is FunctionTransformer for leaf in leaves) else ()
+    statement = PrivacyStatement.of(
         whole,
-        names,
-        tuple(assumption for assumption in assumptions if assumption not in standing),
+        " and then ".join(part.privacy_.solver for part in fitted),
+        (*(assumption for assumption in own if assumption not in said), *functions),
         any(part.privacy_.seeded for part in fitted),
+        subject="composition",
     )
+    distance = whole.budget.relation.record_distance
+    asked = (describe(query, distance, plan.arithmetic) for plan in plans for query in plan.queries)
+    return replace(statement, mechanisms=tuple(asked))
 
 
-def _fitted(parts: Any) -> Iterator[Any]:
-    for part in parts:
-        if hasattr(part, "plan_") and hasattr(part, "privacy_"):
-            yield part
-        elif hasattr(part, "steps"):
-            yield from _fitted(step for _, step in part.steps)
+def _leaves(part: Any) -> Iterator[Any]:
+    """The parts of a pipeline of pipelines, each known to be private or to learn nothing."""
+    if type(part) is Pipeline:
+        for _, step in part.steps:
+            yield from _leaves(step)
+        return
+    if not (isinstance(part, PRIVATE) or _learns_nothing(part)):
+        _refuse(part)
+    yield part
 
 
-def _composed(plans: list[Plan], delta: float) -> Plan:
-    first = plans[0]
-    queries = tuple(itertools.chain.from_iterable(plan.queries for plan in plans))
-    event = Event(tuple(query.part for query in queries))
-    judge = make_accountant(default_accountant(event))
-    epsilon = judge.certify(event, delta, first.budget.relation)
-    if not 0 < epsilon < float("inf"):
-        raise CannotCertify(
-            f"given delta={delta:g}, at which these parts have no finite epsilon; expected a larger one; raise delta"
+def _learns_nothing(part: Any) -> bool:
+    # A subclass may do anything in its `fit`.
+    return part is None or part == "passthrough" or type(part) in (LaplacianBlur, FunctionTransformer)
+
+
+def _one_fit(part: Any) -> Plan:
+    """The plan of a part that was fitted, and not found by a search, whose trials all count."""
+    name = type(part).__name__
+    if not (hasattr(part, "plan_") and hasattr(part, "privacy_")):
+        raise InvalidParameter(f"{name}, not fitted", "fitted parts", "fit it first")
+    if not isinstance(part.plan_, Plan):
+        raise InvalidParameter(
+            f"{name} with the plan of a private search (DPSearchCV)",
+            "parts of one fit each",
+            "state the search by itself, or charge all parts to a ledger, which adds them up",
         )
-    statuses = dict.fromkeys(plan.proof_status for plan in plans)
-    budget = Budget(epsilon, delta, first.budget.relation)
-    return Plan(budget, first.n_rows, queries, judge.name, epsilon, "; ".join(statuses))
+    return part.plan_
+
+
+def _refuse(part: Any) -> None:
+    if isinstance(part, (list, tuple)):
+        raise InvalidParameter(f"a {type(part).__name__} of parts", "parts as arguments", "pass them one by one")
+    name = repr(part) if isinstance(part, str) else type(part).__name__
+    raise InvalidParameter(
+        f"{name}, which may learn from rows without noise, or hide parts that do",
+        "private models and transformers of this library, LaplacianBlur, FunctionTransformer, 'passthrough', and "
+        "pipelines of these",
+        "declare what it would learn, for instance bounds, and leave it out of the pipeline",
+    )

@@ -12,6 +12,7 @@ docs/proofs/float.md has the proofs.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -55,6 +56,12 @@ class Arithmetic(StrEnum):
     def delta_for_noise(self, delta: float) -> float:
         """What the accountant may spend of δ."""
         return delta * (1.0 - RESERVED_SHARE) if self is Arithmetic.EXACT else delta
+
+
+def weakest(found: Iterable[Arithmetic]) -> Arithmetic:
+    """The one of which no more is proved than of any: floating before granular before exact."""
+    order = (Arithmetic.EXACT, Arithmetic.GRANULAR, Arithmetic.FLOATING)
+    return max(found, key=order.index)
 
 
 def most_rows(n_rows: int, relation: Relation) -> int:

@@ -16,6 +16,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan, Query, Request
+from dpadmm.privacy.proofs import of_statistics, said_once
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
@@ -88,7 +89,12 @@ def calibrate(
     scale, achieved = hit if hit is not None else _search(judge, spendable, requests, sampler)
     if remember and hit is None:
         plan_cache.write(key, scale, achieved)
-    status = judge.proof_status(_event(requests, sampler, scale), budget.relation)
+    status = said_once(
+        (
+            judge.proof_status(_event(requests, sampler, scale), budget.relation),
+            *of_statistics(request.statistic for request in requests),
+        )
+    )
     return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status, arithmetic)
 
 

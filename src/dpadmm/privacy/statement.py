@@ -26,8 +26,9 @@ ARITHMETIC_WORDS = {
         "Gaussian of the proof is charged to delta. Timing is not protected."
     ),
     Arithmetic.FLOATING: (
-        "Noise is drawn in double precision; like every floating-point implementation of the Gaussian mechanism this "
-        "is an approximation of the real-valued mechanism the proof speaks of, and timing is not protected."
+        "Arithmetic: floating. States and noise are computed in double precision and their rounding is not charged; "
+        "like every floating-point implementation of the Gaussian mechanism this is an approximation of the "
+        "real-valued mechanism the proof speaks of, and timing is not protected."
     ),
 }
 
@@ -63,6 +64,8 @@ class PrivacyStatement:
         A warning where the budget is too small for the rows to learn anything, else empty (`dpadmm.privacy.outlook`).
     budget_split
         What each budgeted step before training costs, and what is left for training; empty without such steps.
+    subject
+        What was released: a "model", a "transformer" or a "composition" of both.
     """
 
     epsilon: float
@@ -82,9 +85,12 @@ class PrivacyStatement:
     outlook: str = ""
     budget_split: tuple[str, ...] = ()
     arithmetic_name: str = str(Arithmetic.FLOATING)
+    subject: str = "model"
 
     @classmethod
-    def of(cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool) -> PrivacyStatement:
+    def of(
+        cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool, subject: str = "model"
+    ) -> PrivacyStatement:
         return cls(
             epsilon=plan.budget.epsilon,
             delta=plan.budget.delta,
@@ -104,6 +110,7 @@ class PrivacyStatement:
             arithmetic_name=str(plan.arithmetic),
             outlook=outlook(plan.budget, plan.n_rows),
             budget_split=tuple(str(part) for part in split_of(plan)),
+            subject=subject,
         )
 
     @property
@@ -115,11 +122,12 @@ class PrivacyStatement:
             else "This "
         )
         return (
-            f"{lead}model is ({self.epsilon:g}, {self.delta:g})-differentially private under {self.relation} "
+            f"{lead}{self.subject} is ({self.epsilon:g}, {self.delta:g})-differentially private under {self.relation} "
             f"neighbours: {_RELATION_WORDS[relation]} changes the probability of any outcome by a factor of at most "
             f"e^{self.epsilon:g}, but for an extra probability of at most {self.delta:g}. The unit of privacy is "
             f"{self.unit}; a person with several rows is protected less, and every further fit on these rows costs "
-            f"again. The solver {self.solver} touched the data only through: {'; '.join(self.mechanisms)}. "
+            f"again. {'The solver ' if self.subject == 'model' else ''}{self.solver} touched the data only through: "
+            f"{'; '.join(self.mechanisms)}. "
             f"{'Of the budget: ' + '; '.join(self.budget_split) + '. ' if self.budget_split else ''}"
             f"The {self.accountant} accountant certifies "
             f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries; {self.proof_status}. "
@@ -207,7 +215,7 @@ def standing_assumptions(plan: Planned) -> tuple[str, ...]:
     hidden = any(query.passage is not None for query in plan.queries)
     if hidden:
         secret += ", and so does the order of the rows"
-    elif any(query.sampler.name != "full" for query in plan.queries):
+    if any(query.passage is None and query.sampler.name != "full" for query in plan.queries):
         secret += ", and so do the sampled batches"
     last = "only the final state is covered: no earlier state, and not the order of the rows, was seen by anyone"
     searched = any(query.kind == "score" for query in plan.queries)

@@ -13,6 +13,7 @@ from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import AIM, LOWEST, bracketed_secant, calibrate, verify_plan
 from dpadmm.privacy.plan import Plan, Query, Request
+from dpadmm.privacy.proofs import said_once
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.bounds import profile_base, profile_epsilon, renyi_certificate
 from dpadmm.privacy.selection.event import Selection
@@ -149,7 +150,7 @@ def calibrate_search(
         plans = (*_distinct(bases(single)), score)
         epsilon = _total(plans, repetitions, budget, name)
         if epsilon <= budget.epsilon:
-            status = "; ".join(dict.fromkeys([PROOFS[name], *(plan.proof_status for plan in plans)]))
+            status = said_once([PROOFS[name], *(plan.proof_status for plan in plans)])
             found = SearchPlan(budget, n_rows, repetitions, plans[:-1], score, name, epsilon, status)
         return math.log(max(epsilon, 1e-12) / budget.epsilon)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpadmm.privacy.arithmetic import weakest
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
@@ -18,6 +19,7 @@ def search_statement(
     plan: SearchPlan, solver: str, candidates: int, assumptions: tuple[str, ...], seeded: bool
 ) -> PrivacyStatement:
     """What a search promises; `solver` is that of the winner."""
+    arithmetic = weakest(run.arithmetic for run in plan.runs)
     return PrivacyStatement(
         epsilon=plan.budget.epsilon,
         delta=plan.budget.delta,
@@ -31,8 +33,8 @@ def search_statement(
         seeded=seeded,
         solver=solver,
         plan_digest=plan.digest,
-        arithmetic=ARITHMETIC_WORDS[plan.score.arithmetic],
-        arithmetic_name=str(plan.score.arithmetic),
+        arithmetic=ARITHMETIC_WORDS[arithmetic],
+        arithmetic_name=str(arithmetic),
         outlook=outlook(plan.base_budget, plan.bases[0].n_rows),
     )
 
