@@ -52,7 +52,8 @@ def sum_in_chunks(part: Callable[[int, int], Array], n_rows: int, width: int, pa
     """Σ part(start, stop) over blocks of rows, added in the order of the rows."""
     length = max(1, min(LONGEST_RUN, CHUNK_ENTRIES // max(1, width)))
     bounds = [(start, min(start + length, n_rows)) for start in range(0, max(1, n_rows), length)]
-    workers = min(allowed(), len(bounds)) if parallel else 1
+    # Below a million entries threads take longer to start than to add.
+    workers = min(allowed(), len(bounds)) if parallel and n_rows * width > CHUNK_ENTRIES else 1
     if workers == 1:
         return _added(part(*each) for each in bounds)
     # A pool for each sum: threads kept between sums would not survive a fork, and starting them costs microseconds.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sklearn.model_selection import ParameterGrid, ParameterSampler
-
 from dpadmm.errors import InvalidParameter
 
 Candidate = dict[str, Any]
@@ -40,6 +38,8 @@ def make_candidates(space: Any, size: int, known: Iterable[str]) -> tuple[Candid
     known : iterable of str
         Parameters of the estimator.
     """
+    from sklearn.model_selection import ParameterGrid, ParameterSampler
+
     spaces: Sequence[Any] = [space] if isinstance(space, Mapping) else space
     if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(part, Mapping) and part for part in spaces):
         raise _unusable("param_space that is not a dictionary or a list of dictionaries, or an empty one")
