@@ -100,7 +100,10 @@ def test_control_c_in_the_middle_of_training(tmp_path: Path) -> None:
         time.sleep(0.05)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert out == ""
     assert err.startswith("error: interrupted")
