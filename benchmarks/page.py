@@ -88,6 +88,7 @@ def summary(rows: list[Row]) -> list[str]:
 WHY = (
     "How to read this:",
     "",
+    "- Contestants of one part always ran together; parts may have been measured at different times (`--only`).",
     "- A row that NumPy, SciPy or a peer wins is at no limit of the machine: the same machine did it faster.",
     "- Sums over float32 rows are formed in float64, because the rounding of a float32 sum could exceed the",
     "  sensitivity; the plain products they are compared with do without.",
