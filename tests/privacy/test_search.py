@@ -530,6 +530,13 @@ class TestLedger:
     def paid(self, ledger, **more):
         return search(ledger=ledger, dataset="census", **more)
 
+    def test_a_step_that_no_trial_could_make_is_refused_before_the_charge(self, ledger):
+        """Once trials run a failure is silent, so what is public must be said before."""
+        own = PrivateQuantileClipper((-1.0, 1.0), epsilon=1.0, delta=1e-6)
+        with pytest.raises(InvalidParameter, match="of its own"):
+            self.paid(ledger, bounds=own).fit(X, Y)
+        assert not ledger.account("census").fits
+
     def test_one_charge_for_the_whole_search(self, ledger):
         tuned = self.paid(ledger, mean_trials=5.0).fit(X, Y)
         (fit,) = ledger.account("census").fits

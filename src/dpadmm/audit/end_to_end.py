@@ -22,7 +22,8 @@ from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.linear import DPLogisticRegression
 from dpadmm.estimators.recipe import Recipe
 from dpadmm.kernels import Work
-from dpadmm.oracles.base import PrivateOracle, Rows
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.checks import count

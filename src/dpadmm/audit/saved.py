@@ -11,7 +11,7 @@ from dpadmm.audit.neighbours import declared_target, worst_rows
 from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter, PrivacyError
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.recipe import Recipe, make_recipe
-from dpadmm.oracles.base import Rows
+from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, verify_any_plan

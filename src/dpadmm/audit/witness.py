@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.base import PrivateOracle, Rows
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.rows import Rows
 from dpadmm.oracles.sums import Sum, as_numbers
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query

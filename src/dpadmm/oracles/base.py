@@ -8,12 +8,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
+from dpadmm.oracles.rows import Preparable, Rows, Scored, State, Visited
 from dpadmm.oracles.sums import LatticeSum, Sum, joined
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.arithmetic import Arithmetic
@@ -29,7 +30,6 @@ from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import Streams
 
 Array = NDArray[np.float64]
-State = tuple[Array, Array]
 
 LARGEST_POINT = 1e30
 """Queries at points of larger norm are refused: margins would overflow and a row could show itself as a NaN."""
@@ -40,71 +40,6 @@ LARGEST_CONDITION = 1e6
 
 LARGEST_STRETCH = 1e60
 """Coordinates that stretch a row further are refused: products with a sum would overflow."""
-
-
-class Rows(Protocol):
-    """Holds private rows. Returns raw sums, so only `PrivateOracle` may call it."""
-
-    n_rows: int
-    n_features: int
-    point_shape: tuple[int, ...]
-
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Sum: ...
-
-    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Sum: ...
-
-    def moment_sums(self, statistic: JointMoments) -> tuple[Sum, Sum]:
-        """Σ s ⊗ a and √balance · Σ a aᵀ with ‖a‖ ≤ 1."""
-        ...
-
-    def second_moment_sum(self) -> Sum:
-        """Σ a aᵀ with rows clipped to ‖a‖ ≤ 1."""
-        ...
-
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Sum, ...]:
-        """Σ s ⊗ a, √mean · Σ a, √diagonal · Σ a∘a, √length · Σ ‖a‖² with ‖a‖ ≤ 1; empty where the weight is zero."""
-        ...
-
-    def transformed(self, matrix: Array | SpikedMap) -> Rows:
-        """The rows Pᵀ row."""
-        ...
-
-
-@runtime_checkable
-class Visited(Protocol):
-    """Rows that can be visited one after the other."""
-
-    def noisy_pass(
-        self, program: Program, state: State, clip_norm: float, order: NDArray[np.intp], noise: Callable[[int], Array]
-    ) -> State:
-        """The state after one visit to each row of `order`, gradients clipped; `noise(m)` is for the next m visits."""
-        ...
-
-
-@runtime_checkable
-class Preparable(Protocol):
-    """Rows as they were given, which bounds and graphs can be learned from before they are trained on."""
-
-    def feature_moment_sum(self) -> Array:
-        """Σ a aᵀ over the mapped rows divided by their declared norm."""
-        ...
-
-    def below_sums(self, thresholds: Array) -> Array:
-        """Σ (1[x ≤ t] − ½) over the rows as they were given, for each row of thresholds and each feature."""
-        ...
-
-    def remapped(self, rowmap: RowMap) -> Rows:
-        """The rows as they were given, under another map."""
-        ...
-
-
-@runtime_checkable
-class Scored(Protocol):
-    """Rows that can tell how well a model does on them."""
-
-    def score_sum(self, x: Array, clip_norm: float) -> Array:
-        """Σ of one number a row, each within ±clip; shape (1,)."""
-        ...
 
 
 class PrivateOracle:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.base import Rows, Visited
+from dpadmm.oracles.rows import Rows, Visited
 from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Everything, Sampler
 from dpadmm.privacy.statistics import JointMoments, RowMoments

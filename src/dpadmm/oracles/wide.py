@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels.threads import LONGEST_RUN
-from dpadmm.oracles.base import Rows
+from dpadmm.oracles.rows import Rows
 from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments

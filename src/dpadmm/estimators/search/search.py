@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,6 +18,7 @@ from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
 from dpadmm.estimators.search.candidates import Candidate, make_candidates
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
 from dpadmm.estimators.search.trial import Bench, Trial
+from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
@@ -207,6 +209,13 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
         return calibrate_search(self._budget(), self._repetitions(), bases, n_rows, sizes.validation, self.accountant)
 
+    def _require_usable_steps(self, X: Any) -> None:
+        """Refuse by public sizes what every trial would refuse: once trials run, a failure is silent."""
+        for one in self._candidates():
+            model = clone(self._model()).set_params(**one)
+            steps = Steps.of(model.bounds, model.graph, model.penalty, X.shape[1])
+            steps.require_usable(sparse.issparse(X))
+
     def _least_plan(self) -> SearchPlan:
         """A search of one Gaussian, at a little less than the budget: what is refused here is refused later too."""
         budget = self._budget()
@@ -244,6 +253,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         overrides = self._overrides(target.classes)
         plan = self._plan(nominal, X.shape[1], overrides, weights is not None)
         payment.check(plan)
+        self._require_usable_steps(X)
         model._encoded(X, y, target)
         payment.reserve(plan)
         lots = _lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)

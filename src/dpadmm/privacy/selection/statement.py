@@ -53,9 +53,10 @@ def _law(plan: SearchPlan, candidates: int) -> str:
         f"({plan.repetitions.text}), each with a candidate drawn at random and each ({single.epsilon:.4g}, "
         f"{single.delta:.4g})-private by itself; only the trial with the best noisy score is released, with that score"
     )
-    if plan.repetitions.nothing > 0:
-        text += f", and with probability {plan.repetitions.nothing:.2g} there is none and a public default is released"
-    return text
+    none = (
+        f"there is none, with probability {plan.repetitions.nothing:.2g}, or " if plan.repetitions.nothing > 0 else ""
+    )
+    return f"{text}; where {none}every trial fails, a public default is released"
 
 
 def _fit(plan: Plan) -> str:
