@@ -191,6 +191,7 @@ class TestWords:
         said = step.fit(X).privacy_
         assert "sensitivities proved here (docs/proofs/preparation.md)" in said.text
         assert said.text.startswith("This transformer is")
+        assert "this transformer was not chosen among others" in said.text
         assert f" {type(step).__name__} touched the data" in said.text
         assert f"The solver {type(step).__name__}" not in said.text
 

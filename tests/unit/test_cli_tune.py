@@ -71,6 +71,30 @@ def test_the_cost_needs_no_table(folder: Path, capsys: pytest.CaptureFixture[str
     assert not (folder / "model").exists()
 
 
+def test_the_cost_needs_no_output_folder_and_a_search_does(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = tune_arguments(folder, "--rows", "4000")
+    place = words.index("--out")
+    without = [*words[:place], *words[place + 2 :]]
+    assert run([*without, "--dry-run"]) == 0
+    capsys.readouterr()
+    assert run(without) != 0
+    assert "no --out" in capsys.readouterr().err
+
+
+def test_the_cost_says_what_the_ledger_will_count(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = folder / "ledger.db"
+    assert run(["ledger", "init", str(place), "--dataset", "clinic", "--epsilon", "2", "--delta", "1e-4"]) == 0
+    paid = ["--ledger", str(place), "--dataset", "clinic", "--rows", "400"]
+    capsys.readouterr()
+    assert run(tune_arguments(folder, *paid, "--dry-run", "--json")) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert Ledger(place).spent("clinic") == (0.0, 0.0)
+    assert run(tune_arguments(folder, *paid)) == 0
+    assert f"clinic will have spent ε = {told['dataset_spent']:.4g}" in capsys.readouterr().out
+    assert Ledger(place).spent("clinic")[0] == told["dataset_spent"]
+    assert run(tune_arguments(folder, *paid, "--epsilon", "1.9", "--dry-run")) == 3
+
+
 def test_quiet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tune_arguments(folder, "--quiet")) == 0
     assert capsys.readouterr() == ("", "")

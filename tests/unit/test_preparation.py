@@ -362,6 +362,15 @@ def test_models_with_steps_are_saved_with_what_was_learned(tmp_path):
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
 
 
+@pytest.mark.parametrize(
+    ("parameter", "wanted"), [("bounds", "PrivateQuantileClipper"), ("graph", "PrivateGraph")], ids=str
+)
+def test_a_step_in_the_wrong_place_is_told_which_belongs_there(parameter, wanted):
+    model = DPLogisticRegression(penalty="graph", **{parameter: PrivateSecondMoment()})
+    with pytest.raises(InvalidParameter, match=wanted):
+        model.fit(np.zeros((4, 2)), [0, 1, 0, 1])
+
+
 class TestCommandLine:
     PLAN = ("plan", "--rows", "48842", "--features", "105", "--epsilon", "1", "--delta", "1e-5")
 
@@ -397,6 +406,9 @@ class TestCommandLine:
         assert told["privacy"]["budget_split"] == ["30% for feature moment", "70% for training"]
         assert run(["statement", str(tmp_path / "model"), "--verify"]) == 0
         assert "30% for feature moment" in " ".join(capsys.readouterr().out.split())
+        page = (tmp_path / "model" / "report.html").read_text()
+        edges = dpadmm.load_model(tmp_path / "model").graph_
+        assert f"<h2>Learned graph</h2><p>{len(edges)} edges" in page
 
     @pytest.mark.parametrize(
         "more", [("--private-graph", "0.3"), ("--penalty", "graph", "--private-graph", "3"), ("--penalty", "graph")]

@@ -99,6 +99,7 @@ def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
         statement=model.privacy_,
         plan=model.plan_,
         coefficients=coefficients_of(model, schema.feature_names),
+        edges=getattr(model, "graph_", None),
         axis_label=MEANINGS[request.model],
     )
 

@@ -116,6 +116,7 @@ Scoring = Annotated[str | None, _search("--scoring", metavar="NAME", help="accur
 ScoreBound = Annotated[float | None, _search("--score-bound", metavar="X", help="Loss that counts as worst.")]
 
 OutFolder = Annotated[Path, _output("--out", "-o", metavar="DIR", help="Folder to make.")]
+OutFolderToBe = Annotated[Path | None, _output("--out", "-o", metavar="DIR", help="Folder to make, unless --dry-run.")]
 OutFile = Annotated[Path, _output("--out", "-o", metavar="FILE", help="File to write.")]
 Force = Annotated[bool, _output("--force", "-f", help="Replace an earlier output.")]
 Json = Annotated[bool, _output("--json", help="Print JSON, errors too.")]

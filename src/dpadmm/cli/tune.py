@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,14 +106,18 @@ def tune(
     smoothing: options.Smoothing = None,
     no_intercept: options.NoIntercept = False,
     seed: options.Seed = None,
-    out: options.OutFolder,
+    out: options.OutFolderToBe = None,
     force: options.Force = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop; needs --rows.")] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Read the command line."""
-    given = {**locals(), "accountant": None, "arithmetic": "granular", "on_disk": None}
+    if out is None and not dry_run:
+        raise InvalidParameter(
+            "no --out", "--out DIR, the folder to make", "add --out, or --dry-run for the cost alone"
+        )
+    given = {**locals(), "out": out or Path(), "accountant": None, "arithmetic": "granular", "on_disk": None}
     request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__})
     space = read_space(tried or [])
     carry_out(
@@ -186,9 +191,10 @@ def _declared_search(request: TuneRequest, schema: Schema) -> DPSearchCV:
     )
 
 
-def summarise(plan: SearchPlan) -> dict[str, Any]:
-    """What a search costs, as `--json` prints it."""
+def summarise(plan: SearchPlan, charged: float | None = None) -> dict[str, Any]:
+    """What a search costs, as `--json` prints it, with what its data set will have spent if a ledger counts that."""
     return {
+        **({} if charged is None else {"dataset_spent": charged}),
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
         "relation": str(plan.budget.relation),
@@ -205,13 +211,26 @@ def summarise(plan: SearchPlan) -> dict[str, Any]:
     }
 
 
+def _charged(request: FitRequest, plan: SearchPlan) -> float | None:
+    """ε of the data set with this search, as its ledger counts; refused if that is too much."""
+    if request.ledger is None:
+        return None
+    from dpadmm.privacy.ledger import Ledger
+
+    ledger = Ledger(request.ledger)
+    ledger.check(request.dataset, plan, seeded=request.seed is not None)
+    return ledger.price(request.dataset, plan)
+
+
 def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
+    charged = _charged(request.fit, plan)
     if request.fit.json:
         if request.dry_run:
-            print_json(summarise(plan))
+            print_json(summarise(plan, charged))
         return
     if request.fit.quiet and not request.dry_run:
         return
+    ledger = [] if charged is None else [("ledger", f"{request.fit.dataset} will have spent ε = {charged:.4g}")]
     print_pairs(
         "What this search costs",
         [
@@ -221,6 +240,7 @@ def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
             ("each trial", f"ε = {plan.base_budget.epsilon:.4g}, δ = {plan.base_budget.delta:.4g}"),
             ("rows", f"{plan.bases[0].n_rows:,} train, {plan.score.n_rows:,} score"),
             ("noise on a score", f"{plan.score.queries[0].noise_std:.3g} (standard deviation)"),
+            *ledger,
         ],
     )
 
@@ -235,6 +255,7 @@ def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
         statement=search.privacy_,
         plan=search.plan_,
         coefficients=coefficients_of(best, schema.feature_names),
+        edges=getattr(best, "graph_", None),
         axis_label=MEANINGS[request.fit.model],
     )
 

@@ -71,6 +71,8 @@ class Steps:
     @classmethod
     def of(cls, bounds: Any, graph: Any, penalty: str, n_features: int) -> Steps:
         """Sort what the user gave; a graph to come is stood for by its smallest relative."""
+        _require_place("bounds", bounds, BoundsStep, "PrivateQuantileClipper")
+        _require_place("graph", graph, GraphStep, "PrivateGraph")
         asked = graph if isinstance(graph, GraphStep) else None
         if asked is not None and penalty != "graph":
             raise InvalidParameter(
@@ -97,3 +99,11 @@ class Steps:
     def require_usable(self, sparse_rows: bool) -> None:
         for step in self.all:
             step.require_usable(self.n_features, sparse_rows)
+
+
+def _require_place(parameter: str, given: Any, kind: type, name: str) -> None:
+    """Refuse a transformer that does not answer the question of the parameter it was given for."""
+    if hasattr(given, "get_params") and not isinstance(given, kind):
+        raise InvalidParameter(
+            f"{parameter}={type(given).__name__}(...)", f"{name}(...) as a step there", "exchange it"
+        )

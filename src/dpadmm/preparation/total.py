@@ -54,7 +54,8 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
             "fit all parts on one table, under one relation",
         )
     whole = compose_plans(plans, max(plan.budget.delta for plan in plans) if delta is None else delta)
-    said = {COSTS_IN_ADDITION, *itertools.chain.from_iterable(map(standing_assumptions, plans))}
+    standing = (standing_assumptions(plan, part.privacy_.subject) for part, plan in zip(fitted, plans, strict=True))
+    said = {COSTS_IN_ADDITION, *itertools.chain.from_iterable(standing)}
     own = dict.fromkeys(itertools.chain.from_iterable(part.privacy_.assumptions for part in fitted))
     functions = (ROW_BY_ROW,) if any(type(leaf) is FunctionTransformer for leaf in leaves) else ()
     statement = PrivacyStatement.of(

@@ -102,7 +102,7 @@ class PrivacyStatement:
             ),
             accountant=plan.accountant,
             proof_status=plan.proof_status,
-            assumptions=standing_assumptions(plan) + assumptions,
+            assumptions=standing_assumptions(plan, subject) + assumptions,
             seeded=seeded,
             solver=solver,
             plan_digest=plan.digest,
@@ -204,12 +204,12 @@ class Planned(Protocol):
     def queries(self) -> tuple[Query, ...]: ...
 
 
-def standing_assumptions(plan: Planned) -> tuple[str, ...]:
+def standing_assumptions(plan: Planned, subject: str = "model") -> tuple[str, ...]:
     """What every statement rests on."""
     declared = "parameters, bounds and penalties were chosen without looking at these rows"
     selection = (
-        "this model was not chosen among others by scores on private rows, as in GridSearchCV: such a selection is "
-        "not covered, neither here nor by a ledger (DPSearchCV is a search that is)"
+        f"this {subject} was not chosen among others by scores on private rows, as in GridSearchCV: such a selection "
+        "is not covered, neither here nor by a ledger (DPSearchCV is a search that is)"
     )
     secret = "the noise and its generator stay secret"
     hidden = any(query.passage is not None for query in plan.queries)

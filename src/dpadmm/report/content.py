@@ -27,6 +27,8 @@ class Report:
         What a coefficient means.
     relevant : collection of int, optional
         Features known to matter (simulated data only).
+    edges : sequence of (i, j, weight), optional
+        A graph of features that was learned within the budget, strongest edges first.
     """
 
     title: str
@@ -37,3 +39,4 @@ class Report:
     coefficients: Coefficients
     axis_label: str
     relevant: Collection[int] | None = None
+    edges: Sequence[tuple[int, int, float]] | None = None

@@ -50,6 +50,7 @@ $results
 <details><summary>The $listed largest as a table</summary>
 <div class="scroll">$coefficients</div></details>
 </section>
+$graph
 <section>
 <h2>What has to be true</h2>
 <ul>$assumptions</ul>
@@ -91,6 +92,7 @@ def report_page(report: Report, picture: bytes) -> str:
         picture_text=f"The {len(listed)} largest coefficients of the model",
         listed=len(listed),
         coefficients=_coefficient_table(coefficients, listed.tolist()),
+        graph=_graph(report),
         assumptions="".join(f"<li>{escape(_sentence(each))}</li>" for each in statement.assumptions),
         arithmetic=escape(statement.arithmetic),
         version=escape(statement.library_version),
@@ -166,6 +168,20 @@ def _coefficient_table(table: Coefficients, listed: Sequence[int]) -> str:
     head = ("feature", *(("coefficient",) if len(table.outputs) == 1 else table.outputs))
     rows = [(table.names[i], *(f"{value:.4g}" for value in table.values[:, i])) for i in listed]
     return _table(head, [*rows, ("(intercept)", *(f"{value:.4g}" for value in table.intercepts))], "numbers")
+
+
+def _graph(report: Report) -> str:
+    """The learned graph, or nothing where none was asked for."""
+    if report.edges is None:
+        return ""
+    names, listed = report.coefficients.names, report.edges[:MOST_LISTED]
+    rows = [(names[i], "with" if weight > 0 else "against", names[j], f"{abs(weight):.3g}") for i, j, weight in listed]
+    table = _table(("feature", "goes", "feature", "weight"), rows, "numbers") if rows else ""
+    return (
+        f"<section><h2>Learned graph</h2><p>{len(report.edges):,} edges were told from noise"
+        f"{f'; the {len(rows)} strongest' if len(rows) < len(report.edges) else ''}.</p>"
+        f'<div class="scroll">{table}</div></section>'
+    )
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], style: str) -> str:

@@ -29,7 +29,11 @@ _TEMPLATE_HEAD = """\
 #   kind = "categorical"  with  categories = ["a", "b"]  and, if wanted, unseen = "error" (otherwise "zero")
 #   kind = "boolean"
 #   kind = "ignore"
-# A target of classes has at least two categories; their order is that of the model.
+# The column to predict is declared like any other and named by --target; its categories are the classes, in the order
+# of the model. Or move it out of [columns]:
+#   [target]
+#   column = "NAME"
+#   kind = "classes"            with  classes = ["no", "yes"];  or  "numeric"  with  lower  and  upper
 """
 
 

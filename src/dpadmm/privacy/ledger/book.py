@@ -8,7 +8,7 @@ from typing import Any
 
 from dpadmm.errors import BudgetExceeded, CannotCertify, InvalidParameter, PromiseBroken
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.ledger.charge import Charge, judged_epsilon, next_slack, total_epsilon
+from dpadmm.privacy.ledger.charge import SLACK_SHARE, Charge, judged_epsilon, next_slack, total_epsilon
 from dpadmm.privacy.ledger.entries import Entry, Head, damaged, read_entries
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict, verify_any_plan
@@ -63,6 +63,10 @@ class Account:
             return self.fits[0].plan.epsilon_achieved
         return total_epsilon(charges, self.limit.delta)
 
+    def spent_with(self, charge: Charge) -> float:
+        """ε after one more fit, at the δ of the limit."""
+        return total_epsilon([*self.charges, charge], self.limit.delta)
+
     def require_open(self, relation: Relation, seeded: bool) -> None:
         """Refuse a fit under another relation, or with noise that can be repeated."""
         if relation is not self.limit.relation:
@@ -115,7 +119,8 @@ class Account:
         if self.fits and judged > self.limit.epsilon and not alone:
             raise InvalidParameter(
                 f"a limit of epsilon = {self.limit.epsilon:g} at delta = {self.limit.delta:g} on {self.dataset!r}",
-                f"at least what is spent, epsilon = {judged:.4g} at that delta",
+                f"at least what is spent, epsilon = {judged:.4g} at that delta, {SLACK_SHARE:.0%} of which is "
+                "kept for mini-batch fits",
                 "choose a larger limit; what is spent cannot be taken back",
             )
 

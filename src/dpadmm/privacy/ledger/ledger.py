@@ -158,6 +158,11 @@ class Ledger:
         else:
             account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
 
+    def price(self, dataset: str | None, plan: Plan | SearchPlan) -> float:
+        """ε that everything charged to a data set would come to with `plan`, at the δ of its limit. Charges nothing."""
+        account = self._read().account(dataset)
+        return account.spent_with(charge(plan.event, plan.budget.relation, account.next_slack))
+
     def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
         """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing."""
         account = self._read().account(dataset)
