@@ -223,12 +223,26 @@ class TestThreads:
 
 
 class TestTheRule:
-    def test_short_fits_stay_on_numpy(self, monkeypatch):
+    @pytest.mark.parametrize(
+        ("work", "name"),
+        [
+            (Work(30, 30_000, 101), "numpy"),
+            (Work(30, 290_000, 55), "compiled"),
+            (Work(2_000, 50, 55), "numpy"),
+            (Work(50_000, 50, 55), "compiled"),
+        ],
+        ids=str,
+    )
+    def test_a_short_fit_stays_on_numpy(self, monkeypatch, work, name):
         monkeypatch.delenv("DPADMM_KERNELS", raising=False)
-        assert kernels.choose(Work(30, 30_000, 101)) == "numpy"
-        assert kernels.choose(Work(30, 290_000, 55)) == "compiled"
-        assert kernels.choose(Work(2_000, 50, 55)) == "numpy"
-        assert kernels.choose(Work(50_000, 50, 55)) == "compiled"
+        assert kernels.choose(work) == name
+
+    @pytest.mark.parametrize(("stored", "fits"), [(True, 3), (False, 16)])
+    def test_short_fits_add_up_to_what_loading_or_compiling_costs(self, monkeypatch, stored, fits):
+        monkeypatch.delenv("DPADMM_KERNELS", raising=False)
+        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda: stored)
+        chosen = [kernels.choose(Work(30, 30_000, 101)) for _ in range(fits)]
+        assert chosen == ["numpy"] * (fits - 1) + ["compiled"]
 
     def test_the_environment_overrides_it(self, monkeypatch):
         for name in ("numpy", "compiled"):

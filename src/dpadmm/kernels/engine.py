@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
@@ -21,8 +22,11 @@ SWITCH = "DPADMM_KERNELS"
 CALL_ENTRIES = 1 << 14
 """What a query costs in NumPy whatever its size, in entries of a table read instead."""
 WORTH_COMPILING = 200_000_000
-"""Entries read from which compiled kernels are loaded: a second or so of NumPy."""
+"""Entries read by one fit from which compiled kernels are loaded: a second or so of NumPy."""
+WORTH_WAITING = 7 * WORTH_COMPILING
+"""Entries read by all fits of a process after which waiting for a compiler, once, costs no more than was spent."""
 
+_read_so_far = 0.0
 _active: ContextVar[ModuleType | None] = ContextVar("kernels", default=None)
 
 
@@ -52,7 +56,9 @@ class Work:
 def choose(*work: Work) -> Name:
     """The rule, on public numbers alone: how often, how many rows, how many features. Never on what is in them.
 
-    The environment variable DPADMM_KERNELS ("numpy" or "compiled") overrides it.
+    One long fit is compiled for at once. Short fits add up over the life of the process: to as much where machine
+    code is stored and has only to be loaded, else to what compiling takes. The environment variable DPADMM_KERNELS
+    ("numpy" or "compiled") overrides it.
     """
     asked = os.environ.get(SWITCH, "auto")
     if asked == "numpy":
@@ -61,7 +67,20 @@ def choose(*work: Work) -> Name:
         return "compiled"
     if asked != "auto":
         raise InvalidParameter(f"{SWITCH}={asked!r}", "'numpy', 'compiled' or 'auto'", "correct the environment")
-    return "compiled" if sum(part.entries for part in work) >= WORTH_COMPILING else "numpy"
+    return "compiled" if _worth(sum(part.entries for part in work)) else "numpy"
+
+
+def _worth(entries: float) -> bool:
+    global _read_so_far
+    _read_so_far += entries
+    if entries >= WORTH_COMPILING:
+        return True
+    return _read_so_far >= (WORTH_COMPILING if _machine_code_is_stored() else WORTH_WAITING)
+
+
+def _machine_code_is_stored() -> bool:
+    """Whether an earlier process left it beside the package, where Numba writes it if it may."""
+    return any(Path(__file__).parent.glob("__pycache__/gradients.dense_sum-*.nbi"))
 
 
 def active() -> ModuleType:
