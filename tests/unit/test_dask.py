@@ -174,10 +174,11 @@ class TestRefusals:
 
     @pytest.fixture
     def ledger(self, tmp_path):
-        ledger = Ledger(tmp_path / "l.db")
-        ledger.create("rows", Budget(100.0, 1e-3), test=True)
+        ledger = Ledger.create(tmp_path / "ledger.db")
+        ledger.set_limit("rows", Budget(100.0, 1e-3), owner="Ada", test=True)
+        before = len(ledger.entries)
         yield ledger
-        assert not ledger.entries("rows")
+        assert len(ledger.entries) == before
 
     @pytest.mark.parametrize(
         ("more", "words"),
@@ -199,8 +200,8 @@ class TestRefusals:
         assert str(SECRET) not in str(refusal.value)
 
     def test_a_failing_task_is_not_quoted(self, ledger):
+        held = split(with_secret()).map_blocks(fail_loudly, dtype=float)
         with pytest.raises(InvalidData) as refusal:
-            held = split(with_secret()).map_blocks(fail_loudly, dtype=float)
             model(ledger=ledger, dataset="rows").fit(held, split(Y))
         assert str(SECRET) not in str(refusal.value)
         assert refusal.value.__suppress_context__
@@ -235,6 +236,12 @@ class TestRefusals:
         ):
             with pytest.raises(InvalidData, match="Dask"):
                 fit.fit(split(X), split(Y))
+
+    def test_sparse_partitions_declared_dense(self, ledger):
+        """Private bounds would be asked for, charged, and only then found to be none that sparse rows can have."""
+        held = split(X).map_blocks(sparse.csr_matrix, dtype=float, meta=np.empty((0, 0)))
+        with pytest.raises(InvalidData, match="meta"):
+            model(ledger=ledger, dataset="rows").fit(held, split(Y))
 
     def test_sparse_rows_with_a_lower_bound(self, ledger):
         held = split(X).map_blocks(sparse.csr_matrix, dtype=float)

@@ -60,6 +60,12 @@ class DaskTable:
         encode = partial(_encode, target.encode)
         reading = Reading(self._read, encode, target.weigh, rowmap, target.loss, self.n_features)
         parts, condition = DaskParts.measured(self._chunks, self._labels, pieces, self._sizes, reading)
+        if condition.sparse and not self.is_sparse:
+            raise InvalidData(
+                "sparse partitions of a dask array declared dense",
+                "a meta that tells what partitions are",
+                "pass meta=scipy.sparse.csr_matrix((0, 0)) to map_blocks",
+            )
         if strict:
             require_valid(condition.finite, condition.valid)
         return PartitionedRows(parts, self._sizes, self.n_features + int(rowmap.intercept), target.loss.outputs)
