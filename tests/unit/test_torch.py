@@ -23,6 +23,7 @@ from dpadmm.errors import InvalidData, UnsupportedProblem
 from dpadmm.estimators import given
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.rows import Preparable, Visited
+from dpadmm.privacy.arithmetic import summation_error
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
@@ -117,6 +118,8 @@ def test_single_precision_is_summed_in_double(device):
     table = pack_tensor(RowMap(1.0, False), X)
     sums = [TorchRows(table, y, Logistic()).gradient_sum(np.zeros(1), 0.3, Batch(None)) for y in (target, neighbour)]
     assert abs(sums[0] - sums[1])[0] <= 2 * 0.3
+    alone = TorchRows(table, target, Logistic()).gradient_sum(np.zeros(1), 0.3, Batch(np.array([0])))
+    assert abs(sums[0] - n * alone)[0] <= 0.3 * summation_error(n, 1)
 
 
 @pytest.mark.parametrize("norm", [np.nan, np.inf])
@@ -134,7 +137,7 @@ def test_margins_and_sums_along_rows_do_not_depend_on_neighbours(n, d, device):
     rows = RNG.standard_normal((n, d))
     rows[:, -1] -= rows.sum(axis=1)
     rows = torch.tensor(rows, device=device)
-    point = torch.full((d, 2), 1 / 3, dtype=torch.float64, device=device)
+    point = torch.full((d, 3), 1 / 3, dtype=torch.float64, device=device)
     whole, squares = _margins(rows, point), folded(rows**2)
     for gone in range(0, n, max(1, n // 20)):
         rest = torch.cat([rows[:gone], rows[gone + 1 :]])
