@@ -188,7 +188,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         affordable(recipe.plan)
         rows = self._private_rows(given, rowmap, target, weights, recipe.plan)
         declared = (DECLARED,) if weighted else ()
-        assumptions = (*target.assumptions, *declared, *assumed, *on_invalid_rows(self.invalid_rows))
+        policy = on_invalid_rows(self.invalid_rows)
+        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions)
         return Prepared(recipe, rows, rowmap, target, assumptions, steps)
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:

@@ -33,6 +33,7 @@ class DeviceTable:
 
     place = "on a device"
     is_sparse = False
+    assumptions: tuple[str, ...] = ()
 
     def __init__(self, X: Any, y: Any) -> None:
         import torch

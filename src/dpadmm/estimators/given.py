@@ -27,6 +27,7 @@ class Given(Protocol):
     n_rows: int
     n_features: int
     is_sparse: bool
+    assumptions: tuple[str, ...]
 
     def labels(self, needed: bool) -> NDArray[Any]:
         """Labels among which each that occurs is found, if they are needed to know the classes."""
@@ -49,6 +50,7 @@ class InMemory:
 
     X: Any
     y: NDArray[Any]
+    assumptions: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
