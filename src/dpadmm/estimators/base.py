@@ -9,14 +9,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
-from dpadmm.estimators.input import feature_table, numeric_table, one_column
+from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
+from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
+from dpadmm.estimators.input import feature_table, named, numeric_table, one_column
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -26,6 +26,7 @@ from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger, Payment
@@ -60,7 +61,7 @@ class Prepared:
     """A fit up to the moment the first question is asked; `rows` are private, the rest is public."""
 
     recipe: Recipe
-    rows: LocalRows | LatticeRows
+    rows: Rows
     rowmap: RowMap
     target: Target
     assumptions: tuple[str, ...]
@@ -121,8 +122,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : (n, d) array, CSR matrix or DataFrame
-            Rows. float32 stays float32.
+        X : (n, d) array, CSR matrix, DataFrame, dask array, dask DataFrame or torch tensor
+            Rows. float32 stays float32. Rows held by Dask or on a device are summed there.
         y : (n,)
             Labels or targets.
         public_weight : (n,), optional
@@ -152,7 +153,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
             raise
         oracle.require_promise_kept()
         payment.commit(oracle.spent, solution.coefficients)
-        validate_data(self, table, skip_check_array=True)
+        validate_data(self, named(table), skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes
         self._release(prepared, solution.coefficients, seeded=not streams.secret)
@@ -171,23 +172,24 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         """
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         affordable(budget)
-        X, y = self._validated(table, y)
-        target = self._declare_target(y)
+        given = self._given(table, y)
+        target = self._declare_target(given.labels(self._reads_classes))
         if public_weight is not None and self.n_rows is not None:
             raise InvalidParameter(
                 "public_weight with a declared n_rows",
                 "one of the two",
                 "drop public_weight: dividing by the largest weight would tell whether its row is there",
             )
-        weights = row_weights(public_weight, len(y))
+        weights = row_weights(public_weight, given.n_rows)
         weighted = not (weights is None and target.weigh is None)
-        nominal, assumed = nominal_rows(self.n_rows, X.shape[0], budget.relation)
-        recipe, rowmap, steps = self._recipe(budget, target.loss, nominal, X.shape[1], weighted)
-        steps.require_usable(sparse.issparse(X))
+        nominal, assumed = nominal_rows(self.n_rows, given.n_rows, budget.relation)
+        recipe, rowmap, steps = self._recipe(budget, target.loss, nominal, given.n_features, weighted)
+        steps.require_usable(given.is_sparse)
         affordable(recipe.plan)
-        rows = self._private_rows(X, y, rowmap, target, weights, recipe.plan)
+        rows = self._private_rows(given, rowmap, target, weights, recipe.plan)
         declared = (DECLARED,) if weighted else ()
-        assumptions = (*target.assumptions, *declared, *assumed, *on_invalid_rows(self.invalid_rows))
+        policy = on_invalid_rows(self.invalid_rows)
+        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions)
         return Prepared(recipe, rows, rowmap, target, assumptions, steps)
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:
@@ -258,15 +260,19 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _private_rows(
         self,
-        X: Any,
-        y: NDArray[Any],
+        given: InMemory | Elsewhere,
         rowmap: RowMap,
         declared: Target,
         weights: NDArray[np.float64] | None,
         plan: Plan,
-    ) -> LocalRows | LatticeRows:
+    ) -> Rows:
         """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
-        target, valid = self._encoded(X, y, declared)
+        if not isinstance(given, InMemory):
+            require_policy(self.invalid_rows)
+            require_summed_only(given.place, plan)
+            return given.rows(rowmap, declared, weights, strict=self.invalid_rows == "error")
+        X = given.X
+        target, valid = self._encoded(X, given.y, declared)
         if plan.arithmetic is Arithmetic.EXACT:
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)
@@ -280,13 +286,17 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         target, valid = declared.encode(y)
         if self.invalid_rows == "error":
             require_finite(X)
-            if not valid.all():
-                raise InvalidData(
-                    "y with NaN, infinity (inf) or a label outside `classes`",
-                    "declared labels or finite targets",
-                    "declare all classes, clean the labels, or use invalid_rows='zero'",
-                )
+            require_valid(labelled=bool(valid.all()))
         return target, valid
+
+    def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:
+        """The table, left where it is if it is not in memory."""
+        held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
+        return InMemory(*self._validated(X, y)) if held is None else held
+
+    @property
+    def _reads_classes(self) -> bool:
+        return getattr(self, "classes", ()) is None
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         tolerant = self.invalid_rows == "zero"

@@ -43,9 +43,20 @@ def require_policy(invalid_rows: str) -> None:
 
 def require_finite(X: Any) -> None:
     """Refuse a table with a NaN or an infinity in it."""
-    if not finite_rows(X).all():
+    require_valid(finite=bool(finite_rows(X).all()))
+
+
+def require_valid(finite: bool = True, labelled: bool = True) -> None:
+    """Refuse a table of which not all rows are finite, or not all labels as declared."""
+    if not finite:
         raise InvalidData(
             "X with NaN or infinity (inf) in it", "finite numbers", "clean the table, or invalid_rows='zero'"
+        )
+    if not labelled:
+        raise InvalidData(
+            "y with NaN, infinity (inf) or a label outside `classes`",
+            "declared labels or finite targets",
+            "declare all classes, clean the labels, or use invalid_rows='zero'",
         )
 
 

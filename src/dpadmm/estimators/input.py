@@ -13,6 +13,31 @@ from dpadmm.errors import InvalidData, InvalidDataType
 TEXT_AND_OBJECTS, DATES = set("OUSTV"), set("Mm")
 
 
+def held_by(X: Any, package: str) -> bool:
+    """Whether `X` is an object of this package, found out without importing it."""
+    return any(kind.__module__.partition(".")[0] == package for kind in type(X).__mro__)
+
+
+def brought_here(X: Any) -> Any:
+    """What Dask or torch holds as an array or DataFrame in memory, without a copy where it is there already."""
+    if held_by(X, "dask"):
+        return X.compute()
+    if not held_by(X, "torch"):
+        return X
+    try:
+        tensor = X.detach().cpu()
+        return (tensor if hasattr(np, str(tensor.dtype).removeprefix("torch.")) else tensor.float()).numpy()
+    except (TypeError, RuntimeError, AttributeError):
+        raise InvalidDataType(
+            "a torch object that is no dense tensor of numbers", "a dense tensor", "pass X.to_dense(), or an array"
+        ) from None
+
+
+def named(X: Any) -> Any:
+    """What tells names and number of the features: of a dask DataFrame, its empty twin."""
+    return X._meta if held_by(X, "dask") and hasattr(X, "columns") else X
+
+
 def numeric_table(X: Any, tolerant: bool = False) -> Any:
     """`X` itself if it is numeric already, else converted to float64, else refused.
 
@@ -21,6 +46,7 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     tolerant : bool
         Turn cells that are no numbers into NaN instead of refusing the table.
     """
+    X = brought_here(X)
     if not hasattr(X, "iloc") and not hasattr(getattr(X, "dtype", None), "kind"):
         X = _array(X)
     kinds = _kinds(X)
@@ -44,15 +70,22 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     return pd.DataFrame(numbers, columns=X.columns, index=X.index)
 
 
-def feature_table(X: Any, tolerant: bool, estimator: Any) -> Any:
+def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) -> Any:
     """`X` as a numeric array or CSR matrix; whether its entries are finite is not looked at."""
     from sklearn.utils.validation import check_array
 
+    if held_by(X, "dask") or (held_by(X, "torch") and X.device.type != "cpu"):
+        raise InvalidDataType(
+            "a table held by Dask or on a device",
+            "rows in memory: models are trained where the rows are, searches and transformers are not",
+            "fit a model by itself, or pass X.compute() or X.cpu()",
+        )
     return check_array(
         numeric_table(X, tolerant),
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
+        ensure_min_samples=fewest_rows,
         estimator=estimator,
     )
 
@@ -60,7 +93,7 @@ def feature_table(X: Any, tolerant: bool, estimator: Any) -> Any:
 def one_column(y: Any) -> NDArray[Any]:
     """`y` as a one-dimensional array."""
     try:
-        array = np.asarray(y)
+        array = np.asarray(brought_here(y))
     except ValueError:
         array = np.empty((0, 0))
     if array.dtype.kind == "c":

@@ -91,6 +91,11 @@ def active() -> ModuleType:
     return import_module(HOMES[choose()]) if SWITCH in os.environ else reference
 
 
+def active_name() -> Name:
+    """What `use` takes to run with the same kernels elsewhere."""
+    return "numpy" if active() is reference else "compiled"
+
+
 @contextmanager
 def use(name: Name) -> Iterator[ModuleType]:
     """Run with these kernels."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +26,7 @@ from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squa
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.mapped import FilePages
 from dpadmm.problem.program import Program
-from dpadmm.problem.rowmap import PackedRows, RowMap, pack_mapped
+from dpadmm.problem.rowmap import PackedRows, RowMap, canonical, pack_mapped
 from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
@@ -62,21 +63,38 @@ class LocalRows:
     def __init__(
         self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0, weights: Array | None = None
     ) -> None:
-        self._table = X if isinstance(X, PackedRows) else pack_mapped(X)
-        self._X = self._table.X
+        self._hold(X if isinstance(X, PackedRows) else pack_mapped(X))
         self._target = np.asarray(target)
         self._columns = np.ascontiguousarray(self._target.reshape(len(self._target), -1).T, dtype=np.float64)
         self._loss = loss
         self._code, self._parameter = _kernel_loss(loss)
         self._norms = self._table.norms
         self._row_norm = row_norm
-        self._pages = FilePages(self._X)
         self._weights = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
-        self._is_sparse = bool(sparse.issparse(self._X))
-        self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
-        self._arrays, self._precision, self._width = _kernel_table(self._table)
         self._matrix: Array | None = None
         self._see(self._table.n_features)
+
+    def _hold(self, table: PackedRows) -> None:
+        self._table, self._X = table, table.X
+        self._pages = FilePages(self._X)
+        self._is_sparse = bool(sparse.issparse(self._X))
+        self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
+        self._arrays, self._precision, self._width = _kernel_table(table)
+
+    def bare(self) -> LocalRows:
+        """All but the table, a few numbers a row: what is kept where the table is read anew for each sum."""
+        rows = copy.copy(self)
+        rows._hold(replace(self._table, X=self._X[:0].copy()))
+        return rows
+
+    def holding(self, X: Any) -> LocalRows:
+        """Bare rows with their table, which must be the one that was measured."""
+        X = canonical(X)
+        if X.shape != (self.n_rows, self._X.shape[1]):
+            raise QueryRefused("a table that has changed since its rows were measured")
+        rows = copy.copy(self)
+        rows._hold(replace(self._table, X=X))
+        return rows
 
     def _see(self, n_features: int) -> None:
         self.n_rows, self.n_features = self._table.n_rows, n_features
@@ -169,17 +187,21 @@ class LocalRows:
         What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm plus what its rounding can hide.
         """
         if isinstance(matrix, SpikedMap):
-            if self._matrix is not None:
-                raise QueryRefused("coordinates change from those of the table")
-            seen = copy.copy(self)
-            seen._norms = spiked_norms(self._table, matrix)
-            return SpikedRows(seen, matrix)
+            return SpikedRows(self.measured_by(matrix), matrix)
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         computed = [np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows, _ in seen._blocks()]
         rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps * np.linalg.norm(seen._matrix)
         seen._norms = np.concatenate(computed) + rounding * self._table.norms
         seen._see(seen._matrix.shape[1])
+        return seen
+
+    def measured_by(self, spiked: SpikedMap) -> LocalRows:
+        """The same rows, clipped by the norms ‖Pᵀ row‖."""
+        if self._matrix is not None:
+            raise QueryRefused("coordinates change from those of the table")
+        seen = copy.copy(self)
+        seen._norms = spiked_norms(self._table, spiked)
         return seen
 
     # -- clipped gradients ---------------------------------------------------------------------------------------
@@ -279,12 +301,15 @@ class LocalRows:
         return self._width * int(self._X.dtype.itemsize)
 
     def _scores(self, block: slice, slope_unit: float) -> Array:
-        """Descent slopes at zero: within ±1 for one output, e_y − 1/K for K."""
-        target, outputs = self._target[block], self._loss.outputs
-        if outputs > 1:
-            return np.asarray(np.eye(outputs)[target] - 1.0 / outputs)
-        slopes = -self._loss.slope(np.zeros(len(target)), target) / slope_unit
-        return np.clip(np.where(np.isfinite(slopes), slopes, 0.0), -1.0, 1.0)
+        return descent_slopes(self._loss, self._target[block], slope_unit)
+
+
+def descent_slopes(loss: Loss, target: NDArray[Any], slope_unit: float) -> Array:
+    """At zero: within ±1 for one output, e_y − 1/K for K."""
+    if loss.outputs > 1:
+        return np.asarray(np.eye(loss.outputs)[target] - 1.0 / loss.outputs)
+    slopes = -loss.slope(np.zeros(len(target)), target) / slope_unit
+    return np.clip(np.where(np.isfinite(slopes), slopes, 0.0), -1.0, 1.0)
 
 
 def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:

@@ -84,6 +84,14 @@ def row_moments(
         squared = np.asarray((unit.multiply(unit) if sparse.issparse(unit) else unit**2).T @ weight)
         squares += squared
         length += float(squared.sum())
+    return moment_parts(sums, squares, length, statistic)
+
+
+def moment_parts(
+    sums: Array, squares: Array, length: float, statistic: RowMoments
+) -> tuple[Array, Array, Array, Array]:
+    """From Σ (s, 1) ⊗ a, Σ a∘a and Σ ‖a‖² to the parts of the statistic."""
+    outputs = statistic.outputs
     correlation = sums[:, 0] if outputs == 1 else sums[:, :outputs]
     return (
         np.ascontiguousarray(correlation),

@@ -145,7 +145,7 @@ class RowMap:
 
     def pack(self, X: Matrix, keep: NDArray[np.bool_] | None = None) -> PackedRows:
         """`X` with the factor of each row; rows that are not finite, not to be kept, or beyond all size get zero."""
-        X = _canonical(X)
+        X = canonical(X)
         lower = upper = inverse = None
         if self.lower is not None and self.upper is not None:
             lower, upper = np.asarray(self.lower), np.asarray(self.upper)
@@ -243,7 +243,7 @@ def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def pack_mapped(X: Matrix) -> PackedRows:
     """Rows that are mapped already; those that are not finite count as zero."""
-    X = _canonical(X)
+    X = canonical(X)
     peak, ratio, finite = _measured(X, None, None, None, intercept=False)
     return PackedRows(X, finite.astype(np.float64), np.where(finite, peak * ratio, 0.0))
 
@@ -311,7 +311,7 @@ def _owners(part: Any) -> NDArray[np.intp]:
     return np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
 
 
-def _canonical(X: Matrix) -> Matrix:
+def canonical(X: Matrix) -> Matrix:
     """Read-only rows in the form the kernels read, without a copy where they have it."""
     if not sparse.issparse(X):
         X = np.asarray(X)

@@ -1,0 +1,92 @@
+"""The table of a fit, wherever it is held: what is public about it, and how it becomes rows of an oracle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dpadmm.errors import UnsupportedProblem
+from dpadmm.estimators.input import held_by
+from dpadmm.oracles.rows import Rows
+from dpadmm.privacy.arithmetic import Arithmetic
+from dpadmm.privacy.passage import NOISY_PASS
+from dpadmm.privacy.plan import Plan
+from dpadmm.problem.rowmap import RowMap
+
+if TYPE_CHECKING:
+    from dpadmm.estimators.base import Target
+
+
+class Given(Protocol):
+    """X and y; their sizes are public under replace-one and never shown."""
+
+    n_rows: int
+    n_features: int
+    is_sparse: bool
+    assumptions: tuple[str, ...]
+
+    def labels(self, needed: bool) -> NDArray[Any]:
+        """Labels among which each that occurs is found, if they are needed to know the classes."""
+        ...
+
+
+class Elsewhere(Given, Protocol):
+    """Rows that stay where they are, and are summed there."""
+
+    place: str
+
+    def rows(self, rowmap: RowMap, target: Target, weights: NDArray[np.float64] | None, strict: bool) -> Rows:
+        """Rows by the public rules; if `strict`, invalid ones are refused."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """An array or CSR matrix, and an array."""
+
+    X: Any
+    y: NDArray[Any]
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        return bool(sparse.issparse(self.X))
+
+    def labels(self, needed: bool) -> NDArray[Any]:
+        return self.y
+
+
+def held_elsewhere(X: Any, y: Any, tolerant: bool) -> Elsewhere | None:
+    """A table of Dask, or on a device of torch; None for what is, or can be, in memory."""
+    if held_by(X, "dask"):
+        from dpadmm.estimators.dask_table import DaskTable
+
+        return DaskTable(X, y, tolerant)
+    if held_by(X, "torch") and X.device.type != "cpu":
+        from dpadmm.estimators.device_table import DeviceTable
+
+        return DeviceTable(X, y)
+    return None
+
+
+def require_summed_only(place: str, plan: Plan) -> None:
+    """Refuse by the plan what only rows in memory can do, before anything is charged."""
+    if plan.arithmetic is Arithmetic.EXACT:
+        asked, remedy = "arithmetic='exact'", "use arithmetic='granular'"
+    elif plan.query(NOISY_PASS) is not None:
+        asked, remedy = "solver='noisy-admm', which visits row after row", "use solver='auto'"
+    else:
+        return
+    raise UnsupportedProblem(f"{asked}, for a table {place}", "a table in memory", f"{remedy}, or pass an array")

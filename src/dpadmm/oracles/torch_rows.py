@@ -1,0 +1,278 @@
+"""Rows in a torch tensor on an accelerator: all work on rows is done there, and sums alone come back."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.errors import QueryRefused, UnsupportedProblem
+from dpadmm.oracles.local import descent_slopes
+from dpadmm.oracles.torch_table import (
+    PackedTensor,
+    Tensor,
+    folded,
+    lengths,
+    pack_tensor,
+    row_blocks,
+    to_device,
+    to_host,
+)
+from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, moment_parts
+from dpadmm.privacy.clipping import SAFETY
+from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
+from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.spiked import SpikedMap
+
+Array = NDArray[np.float64]
+
+
+class TorchRows:
+    """`LocalRows` on a device.
+
+    Parameters
+    ----------
+    table : PackedTensor
+        Rows and their map.
+    target, loss, row_norm, weights
+        As in `LocalRows`, in memory; copied to the device.
+
+    Notes
+    -----
+    *Formal guarantees.* Those of `LocalRows`: every sum is Σ wᵢ gᵢ with wᵢ ∈ [0, 1] and ‖gᵢ‖ ≤ the clip given. It is
+    formed in float64, in blocks of the lengths that are charged and in whatever order the device adds
+    (docs/proofs/float.md, Lemma 1b). Contributions of gradients are computed by elementwise operations alone.
+    """
+
+    def __init__(
+        self,
+        table: PackedTensor,
+        target: NDArray[Any],
+        loss: Loss,
+        row_norm: float = 1.0,
+        weights: Array | None = None,
+    ) -> None:
+        self._table, self._loss, self._row_norm = table, loss, row_norm
+        self._slope = _slope_of(loss)
+        self._target, self._device = np.asarray(target), table.X.device
+        columns = self._target.reshape(len(self._target), -1)
+        self._columns = to_device(columns.astype(np.int64 if type(loss) is Softmax else np.float64), self._device)
+        self._norms = table.norms
+        clipped = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
+        self._weights = None if clipped is None else to_device(clipped, self._device)
+        self._matrix: Array | None = None
+        self.n_rows, self.n_features = table.n_rows, table.n_features
+        self.point_shape: tuple[int, ...] = (self.n_features, *(() if loss.outputs == 1 else (loss.outputs,)))
+
+    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
+        return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+
+    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
+        return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
+
+    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
+        scores = self._scores(statistic.slope_unit)
+        correlation = self._zeros(self.n_features, self._loss.outputs)
+
+        def correlate(unit: Tensor, block: slice) -> Tensor:
+            if statistic.non_negative:
+                unit = unit.clamp(min=0.0)
+            weighed = scores[block] if self._weights is None else scores[block] * self._weights[block, None]
+            correlation.add_(unit.T @ weighed)
+            return unit
+
+        second = math.sqrt(statistic.balance) * self._gram(self._row_norm, correlate)
+        return self._shaped(correlation), second
+
+    def second_moment_sum(self) -> Array:
+        return self._gram(1.0)
+
+    def feature_moment_sum(self) -> Array:
+        return self._gram(self._row_norm)
+
+    def below_sums(self, thresholds: Array) -> Array:
+        """Exact: halves of whole numbers."""
+        import torch
+
+        X, alive = self._table.X, self._table.factors != 0
+        levels = to_device(thresholds, self._device)
+        counts = torch.zeros(thresholds.shape, dtype=torch.int64, device=self._device)
+        for block in self._table.blocks():
+            rows, counted = X[block].to(torch.float64), alive[block, None]
+            for level, row in enumerate(levels):
+                counts[level] += ((rows <= row) & counted).sum(dim=0)
+        return np.asarray(to_host(counts) - float(alive.sum()) / 2)
+
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+        import torch
+
+        scores = self._scores(statistic.slope_unit)
+        sums, squares = self._zeros(self.n_features, self._loss.outputs + 1), self._zeros(self.n_features, 1)
+        for unit, block in self._unit_blocks(self._row_norm):
+            weight = torch.ones_like(unit[:, :1]) if self._weights is None else self._weights[block, None]
+            sums += unit.T @ (torch.cat([scores[block], torch.ones_like(weight)], dim=1) * weight)
+            squares += (unit**2).T @ weight
+        found = to_host(squares)[:, 0]
+        return moment_parts(to_host(sums), found, float(found.sum()), statistic)
+
+    def remapped(self, rowmap: RowMap) -> TorchRows:
+        if self._matrix is not None or rowmap.row_norm != self._row_norm or rowmap.intercept != self._table.intercept:
+            raise QueryRefused("rows are mapped anew before coordinates change, to the same norm and intercept")
+        rows = copy.copy(self)
+        rows._table = pack_tensor(rowmap, self._table.X, self._table.factors != 0)
+        rows._norms = rows._table.norms
+        return rows
+
+    def transformed(self, matrix: Array | SpikedMap) -> TorchRows | SpikedRows:
+        """As of `LocalRows`: only norms are new, and upper bounds."""
+        if isinstance(matrix, SpikedMap):
+            return SpikedRows(self._measured_by(matrix), matrix)
+        seen = copy.copy(self)
+        seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
+        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps * float(np.linalg.norm(seen._matrix))
+        norms = self._table.norms * rounding
+        for rows, block in seen._blocks():
+            norms[block] += folded(rows**2).sqrt()
+        seen._norms = norms
+        return seen
+
+    def _measured_by(self, spiked: SpikedMap) -> TorchRows:
+        """The same rows, clipped by the norms ‖Pᵀ row‖; of each row two numbers come here for it."""
+        if self._matrix is not None:
+            raise QueryRefused("coordinates change from those of the table")
+        pulled = to_device(spiked.scale * spiked.direction, self._device)
+        squared = to_device(spiked.scale**2, self._device)
+        norms = np.empty(self.n_rows)
+        for rows, block in self._blocks():
+            along, squares = to_host(folded(rows * pulled)), to_host(folded(rows**2 * squared))
+            exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * to_host(self._table.norms[block])
+            norms[block] = np.where(squares < SMALLEST_SQUARE, bound, exact)
+        seen = copy.copy(self)
+        seen._norms = to_device(norms, self._device)
+        return seen
+
+    # -- clipped gradients ---------------------------------------------------------------------------------------
+
+    def _clipped_sum(self, x: Array, anchor: Array | None, gradient_clip: float, clip: float, batch: Batch) -> Array:
+        point, there = self._point(x), None if anchor is None else self._point(anchor)
+        total = self._zeros(self._loss.outputs, self._table.n_features)
+        for rows, weights in self._drawn(batch):
+            mapped, norms, target = self._table.block(rows), self._norms[rows], self._columns[rows]
+            slopes = self._slope(_margins(mapped, point), target)
+            if there is not None:
+                back = clip_slopes(self._slope(_margins(mapped, there), target), norms, gradient_clip)
+                slopes = clip_slopes(slopes, norms, gradient_clip) - back
+            slopes = clip_slopes(slopes, norms, clip)
+            if weights is not None:
+                slopes = slopes * weights[:, None]
+            total += slopes.T @ mapped
+        answer = self._shaped(total.T)
+        return answer if self._matrix is None else self._matrix.T @ answer
+
+    def _drawn(self, batch: Batch) -> Iterator[tuple[slice | Tensor, Tensor | None]]:
+        """Rows of the batch, block by block, with what each contribution is multiplied by."""
+        count = self.n_rows if batch.rows is None else len(batch.rows)
+        for block in row_blocks(count, self._table.n_features):
+            rows = block if batch.rows is None else to_device(batch.rows[block], self._device)
+            own = None if self._weights is None else self._weights[rows]
+            drawn = None if batch.weights is None else to_device(batch.weights[block], self._device)
+            yield rows, own if drawn is None else drawn if own is None else own * drawn
+
+    def _point(self, x: Array) -> Tensor:
+        """x in the coordinates of the mapped rows, one column an output."""
+        x = x if self._matrix is None else self._matrix @ x
+        return to_device(np.ascontiguousarray(x.reshape(len(x), -1), dtype=np.float64), self._device)
+
+    def _shaped(self, total: Tensor) -> Array:
+        answer = np.ascontiguousarray(to_host(total))
+        return answer[:, 0] if self._loss.outputs == 1 else answer
+
+    # -- moments -------------------------------------------------------------------------------------------------
+
+    def _gram(self, norm: float, visit: Callable[[Tensor, slice], Tensor] = lambda unit, block: unit) -> Array:
+        """Σ a aᵀ over the rows divided by `norm`; `visit` is shown each block first, and may cut it down."""
+        total = self._zeros(self.n_features, self.n_features)
+        for unit, block in self._unit_blocks(norm):
+            unit = visit(unit, block)
+            if self._weights is not None:
+                unit = unit * self._weights[block, None].sqrt()
+            total += unit.T @ unit
+        upper = np.triu(to_host(total))
+        return np.ascontiguousarray(upper + np.triu(upper, 1).T)
+
+    def _unit_blocks(self, norm: float) -> Iterator[tuple[Tensor, slice]]:
+        """Blocks of rows divided by `norm` and scaled down to the unit ball where they leave it."""
+        import torch
+
+        for rows, block in self._blocks():
+            norms = self._norms[block]
+            scale = SAFETY / norm / (norms / norm).clamp(min=SAFETY)
+            rows = rows * scale[:, None]
+            yield torch.where(torch.isfinite(norms)[:, None] & torch.isfinite(rows), rows, 0.0), block
+
+    def _blocks(self) -> Iterator[tuple[Tensor, slice]]:
+        """Blocks of rows as they are seen."""
+        matrix = None if self._matrix is None else to_device(self._matrix, self._device)
+        for block in self._table.blocks():
+            rows = self._table.block(block)
+            yield (rows if matrix is None else rows @ matrix), block
+
+    def _scores(self, slope_unit: float) -> Tensor:
+        scores = descent_slopes(self._loss, self._target, slope_unit)
+        return to_device(scores.reshape(self.n_rows, -1), self._device)
+
+    def _zeros(self, *shape: int) -> Tensor:
+        import torch
+
+        return torch.zeros(shape, dtype=torch.float64, device=self._device)
+
+
+def clip_slopes(slopes: Tensor, row_norms: Tensor, clip_norm: float) -> Tensor:
+    """`kernels.clipping.clip_slopes` of (m, outputs) slopes, with the same guarantee."""
+    import torch
+
+    slopes = torch.where(torch.isfinite(slopes) & torch.isfinite(row_norms)[:, None], slopes, 0.0)
+    sizes = lengths(slopes) * row_norms
+    limit = clip_norm * SAFETY
+    return slopes * torch.where(sizes > limit, limit / sizes, 1.0)[:, None]
+
+
+def _margins(mapped: Tensor, point: Tensor) -> Tensor:
+    """⟨row, column⟩ for each row and each column of the point."""
+    import torch
+
+    return torch.stack([folded(mapped * column) for column in point.T], dim=1)
+
+
+def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
+    """Slopes (m, outputs) from margins and targets; a loss that is not known here is refused."""
+    import torch
+
+    def logistic(margin: Tensor, target: Tensor) -> Tensor:
+        right = margin * target
+        small = torch.exp(-right.abs())
+        return -target * torch.where(right >= 0, small, 1.0) / (1.0 + small)
+
+    def hinge(margin: Tensor, target: Tensor, h: float) -> Tensor:
+        return -target * (1 + h - margin * target).clamp(0, 2 * h) / (2 * h)
+
+    def softmax(margin: Tensor, target: Tensor) -> Tensor:
+        weight = torch.exp(margin - margin.amax(dim=1, keepdim=True))
+        share = weight / folded(weight.clone())[:, None]
+        return share - torch.zeros_like(share).scatter_(1, target, 1.0)
+
+    if isinstance(loss, HuberisedHinge):
+        return lambda margin, target: hinge(margin, target, loss.h)
+    if isinstance(loss, Huber):
+        return lambda margin, target: (margin - target).clamp(-loss.threshold, loss.threshold)
+    known = {Logistic: logistic, Softmax: softmax, Squared: lambda margin, target: margin - target}
+    if type(loss) not in known:
+        raise UnsupportedProblem(f"loss {loss.name!r} on a device", "a loss of the library", "pass X.cpu()")
+    return known[type(loss)]
