@@ -1,7 +1,6 @@
 """A private model of rows that Dask holds in partitions: here simulated ones, elsewhere Parquet files or a cluster.
 
-    pip install 'dpadmm[dask]'
-    python examples/dask_fit.py
+Run `python examples/dask_fit.py`, after `pip install 'dpadmm[dask]'`.
 """
 
 import dask.array as da

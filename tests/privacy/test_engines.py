@@ -178,7 +178,7 @@ def test_blocks_on_a_device_are_those_that_are_charged():
 @pytest.mark.parametrize("single", [False, True])
 def test_a_sum_errs_no_more_than_is_charged(engine, single):
     """Beside the exact sum of the contributions as they are computed."""
-    n, d = 1000, 3
+    n, d = 300, 3
     rng = np.random.default_rng(0)
     rows = rows_of(engine, rng.standard_normal((n, d)), 10 * rng.standard_normal(n), LOSSES[2], RowMap(), single)
     x = rng.standard_normal(d + 1)

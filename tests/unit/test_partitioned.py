@@ -14,7 +14,7 @@ from dpadmm.oracles.rows import Preparable, Visited
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 
-SPLITS = {"one": [N], "three": [30, 30, 31], "uneven": [1, 80, 10], "many": [1] * N}
+SPLITS = {"one": [N], "three": [30, 30, 31], "uneven": [1, 80, 10], "many": [7] * 13}
 
 
 def tables(outputs, split, form=np.asarray, weighted=False):

@@ -16,7 +16,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
-from dpadmm.estimators.input import feature_table, named, numeric_table, one_column
+from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -180,7 +180,7 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
                 "one of the two",
                 "drop public_weight: dividing by the largest weight would tell whether its row is there",
             )
-        weights = row_weights(public_weight, given.n_rows)
+        weights = row_weights(brought_here(public_weight), given.n_rows)
         weighted = not (weights is None and target.weigh is None)
         nominal, assumed = nominal_rows(self.n_rows, given.n_rows, budget.relation)
         recipe, rowmap, steps = self._recipe(budget, target.loss, nominal, given.n_features, weighted)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import UnsupportedProblem
-from dpadmm.estimators.input import held_by
+from dpadmm.estimators.input import held_by, on_accelerator
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.passage import NOISY_PASS
@@ -74,7 +74,7 @@ def held_elsewhere(X: Any, y: Any, tolerant: bool) -> Elsewhere | None:
         from dpadmm.estimators.dask_table import DaskTable
 
         return DaskTable(X, y, tolerant)
-    if held_by(X, "torch") and X.device.type != "cpu":
+    if on_accelerator(X):
         from dpadmm.estimators.device_table import DeviceTable
 
         return DeviceTable(X, y)

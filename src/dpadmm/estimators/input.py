@@ -18,6 +18,11 @@ def held_by(X: Any, package: str) -> bool:
     return any(kind.__module__.partition(".")[0] == package for kind in type(X).__mro__)
 
 
+def on_accelerator(X: Any) -> bool:
+    """Whether `X` is a tensor of torch that is not in this machine's memory."""
+    return held_by(X, "torch") and getattr(getattr(X, "device", None), "type", "cpu") != "cpu"
+
+
 def brought_here(X: Any) -> Any:
     """What Dask or torch holds as an array or DataFrame in memory, without a copy where it is there already."""
     if held_by(X, "dask"):
@@ -74,7 +79,7 @@ def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) 
     """`X` as a numeric array or CSR matrix; whether its entries are finite is not looked at."""
     from sklearn.utils.validation import check_array
 
-    if held_by(X, "dask") or (held_by(X, "torch") and X.device.type != "cpu"):
+    if held_by(X, "dask") or on_accelerator(X):
         raise InvalidDataType(
             "a table held by Dask or on a device",
             "rows in memory: models are trained where the rows are, searches and transformers are not",

@@ -66,14 +66,14 @@ class Kept:
     """What is kept of a partition between two sums: a few numbers a row, and a sum that shows a changed table."""
 
     rows: LocalRows
-    print: int
+    mark: int
     condition: Condition
     table: Callable[[Any], Any]
 
     def read(self, chunk: Any) -> LocalRows:
         """The rows again; clipping by norms measured before is right for the same rows only."""
         X = self.table(chunk)
-        if fingerprint(X) != self.print:
+        if fingerprint(X) != self.mark:
             raise QueryRefused("a partition that was read twice and differed; persist the table, or make it repeatable")
         return self.rows.holding(X)
 

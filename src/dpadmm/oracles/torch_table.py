@@ -145,7 +145,7 @@ def to_device(values: NDArray[Any], device: Any) -> Tensor:
     """A copy on the device, in the precision it has here."""
     import torch
 
-    return torch.tensor(values, device=device)
+    return torch.tensor(np.ascontiguousarray(values), device=device)
 
 
 def to_host(values: Tensor) -> NDArray[np.float64]:
