@@ -25,7 +25,7 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.comparison import compare
 from dpadmm.privacy.passage import Passage
 from dpadmm.problem import L1, Constraint, Problem, Squared, SquaredL2
-from dpadmm.problem.program import Program
+from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.reference import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, print_table, train_test
@@ -140,7 +140,7 @@ def path(problem: Problem, Z: np.ndarray, b: np.ndarray, best: np.ndarray, noise
 
     with kernels.use("compiled"):
         for done in range(1, 11):
-            state = rows.noisy_pass(program, state, np.inf, rng.permutation(len(b)), draw)
+            state = rows.noisy_pass(program, state, np.inf, rng.permutation(len(b)), draw, FINEST_GRID)
             if done in (1, 3, 10):
                 distances.append(float(np.linalg.norm(state[0] - best)))
     return distances

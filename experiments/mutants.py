@@ -84,8 +84,8 @@ def less_noise(factor: float) -> Iterator[None]:
         quiet = replace(query, noise_multiplier=factor * query.noise_multiplier)
         return honest_release(oracle, quiet, clip_norm, total)
 
-    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any) -> Any:
-        return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits))
+    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any, grid: float) -> Any:
+        return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits), grid)
 
     with (
         patch.object(PrivateOracle, "release", release),
