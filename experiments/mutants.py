@@ -469,7 +469,7 @@ MUTANTS: dict[str, Mutant] = {
             clip_norm=SMALL_CLIP,
             solver_options={"step_size": 2.0, "beta": 0.01},
         ),
-        600,
+        1500,
     ),
     "un-noised dual": Mutant(
         "DP-VRADMM as printed: exact dual reset", of_printed(printed_vradmm(), 0.5, 1e-5, lambda out: out[1]), 200_000

@@ -78,7 +78,8 @@ class Footing:
         finest, coarsest = math.ldexp(1.0, -STATE_BITS), math.ldexp(1.0, -MANTISSA_BITS)
         rounding = Amount(
             spacing * (finest + coarsest * reach.by_noise) + computing * reach.by_noise,
-            spacing * coarsest * reach.by_clip + computing * (reach.by_clip + 1.0 + program.public_size / unit),
+            spacing * coarsest * reach.by_clip
+            + computing * (reach.by_clip + 1.0 + (program.public_drift + program.public_size) / unit),
         )
         room = MARGIN / (1.0 + MARGIN) / visits
         if not (rounding.by_noise <= room * reach.by_noise and rounding.by_clip <= room * reach.by_clip):

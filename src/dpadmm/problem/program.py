@@ -188,7 +188,7 @@ class Program:
         longest = 1
         if self._matrices[0] is not None:
             longest = max(int(np.diff(starts).max()) for _, _, starts in self._matrices)
-        products = self.problem.constraint.n_features + 6.0 * longest * math.sqrt(longest)
+        products = 1.1 * self.problem.constraint.n_features + 6.0 * longest * math.sqrt(longest)
         return products + 3.0 * self._prox_operations + 64.0
 
     @cached_property
