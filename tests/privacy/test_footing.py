@@ -139,7 +139,10 @@ def perturbation(program, footing, noise, engine, rng, target):
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize(
+    "constraint",
+    ["identity", "chain", "dense", *(pytest.param(name, marks=pytest.mark.slow) for name in ("free", "tree"))],
+)
 def test_a_visit_is_no_further_from_the_proved_one_than_charged(constraint, loss, engine):
     """Every penalty, states up to their reach, rows that are denormal, zero or long, targets that are enormous."""
     rng, largest = np.random.default_rng(1), 0.0
@@ -152,7 +155,7 @@ def test_a_visit_is_no_further_from_the_proved_one_than_charged(constraint, loss
             found, dual = perturbation(program, footing, noise, engine, rng, target)
             assert max(found, dual) <= 1.0, name
             largest = max(largest, found)
-    assert largest > 0.1, "the bound is not idle"
+    assert largest > 0.5, "the bound is not idle"
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
