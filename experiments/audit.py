@@ -215,7 +215,7 @@ The theorems are in [proofs/audit.md](proofs/audit.md).
 NOTES = {
     "Every solver": f"Logistic regression on 10 rows, δ = 0.05, two steps, {RUNS} runs a table, confidence 0.999,\n"
     "replace-one (`dpadmm audit --solver all`). All share one seed: solvers with equal plans show equal bounds.\n"
-    "Noise is granular. `noisy-admm` has floating-point noise, and one row, which no other row's noise hides.",
+    "Noise is granular. `noisy-admm` has one row, which no other row's noise hides.",
     "Every estimator": f'`solver="auto"`, two rounds, {ROWS} rows, δ = {DELTA:g}, {RUNS} runs a table,\n'
     'confidence 0.999, replace-one, granular noise; *exact* is `arithmetic="exact"`.',
     "Mutants": "Each breaks one thing (`experiments/mutants.py`) and is a test (`tests/privacy/test_mutants.py`).\n"

@@ -84,8 +84,8 @@ def less_noise(factor: float) -> Iterator[None]:
         quiet = replace(query, noise_multiplier=factor * query.noise_multiplier)
         return honest_release(oracle, quiet, clip_norm, total)
 
-    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any) -> Any:
-        return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits))
+    def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any, grid: float) -> Any:
+        return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits), grid)
 
     with (
         patch.object(PrivateOracle, "release", release),
@@ -469,7 +469,7 @@ MUTANTS: dict[str, Mutant] = {
             clip_norm=SMALL_CLIP,
             solver_options={"step_size": 2.0, "beta": 0.01},
         ),
-        600,
+        1500,
     ),
     "un-noised dual": Mutant(
         "DP-VRADMM as printed: exact dual reset", of_printed(printed_vradmm(), 0.5, 1e-5, lambda out: out[1]), 200_000

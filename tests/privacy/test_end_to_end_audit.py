@@ -176,7 +176,9 @@ class TestEverySolver:
     @pytest.mark.parametrize("name", list(SOLVERS))
     def test_is_caught_with_a_third_of_its_noise(self, name, monkeypatch):
         _less_noise(monkeypatch, 3)
-        assert audit_solver(name, 1.0, runs=1000, random_state=0).refuted
+        # Of hidden passes the attacker sees one number, and their Rényi bound leaves more room.
+        runs = 2000 if name == "noisy-admm" else 1000
+        assert audit_solver(name, 1.0, runs=runs, random_state=0).refuted
 
     @pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("auto", "dp-vradmm", "noisy-admm")])
     def test_is_caught_without_clip(self, name, monkeypatch):
@@ -227,11 +229,11 @@ def _less_noise(monkeypatch, factor):
     def release(oracle, query, clip_norm, total):
         return honest(oracle, replace(query, noise_multiplier=query.noise_multiplier / factor), clip_norm, total)
 
-    hidden = PrivateOracle._visit_noise
+    hidden = PrivateOracle._draw_on_grid
 
-    def visit_noise(oracle, query, step):
-        return hidden(oracle, query, step / factor)
+    def draw_on_grid(oracle, deviation, grid, shape):
+        return hidden(oracle, deviation / factor, grid, shape)
 
     monkeypatch.setattr(PrivateOracle, "release", release)
-    monkeypatch.setattr(PrivateOracle, "_visit_noise", visit_noise)
+    monkeypatch.setattr(PrivateOracle, "_draw_on_grid", draw_on_grid)
     monkeypatch.setattr(PrivateOracle, "require_promise_kept", lambda oracle: None)

@@ -167,13 +167,14 @@ class TestStatement:
         assert again.plan_ == tuned.plan_
         assert again.privacy_.plan_digest == again.plan_.digest
 
-    def test_a_search_with_hidden_passes_claims_no_grid(self):
+    def test_a_search_with_hidden_passes_says_what_is_rounded(self):
         """A search over noisy-admm beside another solver, and over its steps."""
         space = {"solver": ["noisy-admm", "dp-sadmm"], "steps": [1, 2]}
         said = search(space, mean_trials=2.0).fit(X, Y).privacy_
-        assert said.arithmetic_name == "floating"
-        assert "Arithmetic: floating." in said.text
-        assert "granular" not in said.text
+        assert said.arithmetic_name == "granular"
+        assert "Arithmetic: granular. Each sum is rounded" in said.text
+        assert "Each hidden state is rounded" in said.text
+        assert "floating" not in said.text
         assert "the order of the rows, and so do the sampled batches" in said.text
 
     def test_hidden_passes_beside_private_preparation_are_refused_in_words(self):

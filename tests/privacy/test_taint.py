@@ -234,9 +234,9 @@ class TestMutantsAreCaught:
         """Under one seed the order is the same for both tables; sorted by label it tells of them."""
         honest = LocalRows.noisy_pass
 
-        def leaky(rows, program, state, clip_norm, order, noise):
+        def leaky(rows, program, state, clip_norm, order, *rest):
             print(rows._columns[0, order[:20]])
-            return honest(rows, program, state, clip_norm, order, noise)
+            return honest(rows, program, state, clip_norm, order, *rest)
 
         with mock.patch.object(LocalRows, "noisy_pass", leaky):
             assert "stdout" in self.found(tmp_path, solver="noisy-admm")

@@ -44,12 +44,17 @@ CONSTRAINTS = {
 }
 
 
+GRID = 2.0**-30
+
+
 def passed(rows, program, engine, clip=0.4, seed=1):
     rng = np.random.default_rng(seed)
+
+    def noise(visits):
+        return np.rint(0.1 / GRID * rng.normal(size=(visits, D))) * GRID
+
     with kernels.use(engine):
-        return rows.noisy_pass(
-            program, program.start(), clip, rng.permutation(N), lambda visits: 0.1 * rng.normal(size=(visits, D))
-        )
+        return rows.noisy_pass(program, program.start(), clip, rng.permutation(N), noise, GRID)
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
@@ -59,8 +64,10 @@ def test_twins_agree(name, loss, penalty):
     problem = Problem(loss, penalty, CONSTRAINTS[name], ridge=0.1)
     program = Program(problem, 0.9 / problem.smoothness, 0.7)
     rows = LocalRows(RowMap(1.0, intercept=False).pack(X), LABELS, loss)
-    for one, two in zip(passed(rows, program, "numpy"), passed(rows, program, "compiled"), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-11)
+    one, two = (passed(rows, program, engine) for engine in ("numpy", "compiled"))
+    # What differs in the last bits is rounded away after every visit.
+    np.testing.assert_array_equal(one[0], two[0])
+    np.testing.assert_allclose(one[1], two[1], rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])

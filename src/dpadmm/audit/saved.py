@@ -171,7 +171,7 @@ def single_fit(model: PrivateLinearModel) -> Plan:
             "a model all of whose queries train it",
             "attack its solver by `dpadmm audit --solver`; the queries before training are proved, and audited apart",
         )
-    if plan.arithmetic is not Arithmetic.GRANULAR:
+    if plan.event.hidden or plan.arithmetic is not Arithmetic.GRANULAR:
         kind = f"by {model.privacy_.solver}" if plan.event.hidden else f"of {plan.arithmetic} arithmetic"
         raise NoAttack(
             f"a model {kind}",

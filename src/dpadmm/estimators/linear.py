@@ -57,9 +57,8 @@ PARAMETERS = """
         "full". Accountants: "gaussian", "pld", "rdp".
     arithmetic : {"granular", "exact"}
         "granular" rounds sums and noise to a public grid and charges for it. "exact" sums integers and draws discrete
-        Gaussian noise without any rounding; slower, for at most 2048 features and no weights. The hidden passes of
-        solver "noisy-admm" have no grid: with "granular" they are made in plain double precision, their rounding is
-        not charged, and plan and statement say "floating"; with "exact" they are refused.
+        Gaussian noise without any rounding; slower, for at most 2048 features, no weights and no hidden passes
+        (solver "noisy-admm").
     invalid_rows : {"error", "zero"}
         What to do with a row that holds a NaN, an infinity or an undeclared label.
     n_rows : int or None

@@ -151,6 +151,7 @@ def visits(
     step: float,
     beta: float,
     clip: float,
+    grid: float,
     code: int,
     parameter: float,
 ) -> tuple[Array, Array]:
@@ -161,7 +162,7 @@ def visits(
     rows, norms, target, weights : (m, d), (m,), (m,), (m,)
         Mapped rows in float64, their norms, targets, and what their clipped gradients are multiplied by.
     noise : (m, d)
-        Added to x after each row.
+        Added to x after each row; whole multiples of `grid`, and then so is x.
     x, dual : (d,), (p,)
         The state; left as it is.
     A, At : (data, indices, starts) or None
@@ -174,8 +175,8 @@ def visits(
         Cholesky factor of I + ηβAᵀA; row j holds column j from the diagonal downwards.
     threshold, stiffness : (p,), float
         Of an entrywise prox. Here a prox function will do, too.
-    step, beta, clip : float
-        η, β, and the largest norm of one row's gradient.
+    step, beta, clip, grid : float
+        η, β, the largest norm of one row's gradient, and the power of two to whose multiples x is rounded.
     """
     d, p = len(x), len(dual)
     pull = _constraint(A, p, d)
@@ -201,7 +202,7 @@ def visits(
         else:
             moved += step * beta * (push @ back)
         solved = moved / diagonal if width == 1 else cho_solve_banded((bands.T, True), moved, check_finite=False)
-        x = solved + noise[k]
+        x = np.rint(solved / grid) * grid + noise[k]
     return x, dual
 
 

@@ -62,6 +62,7 @@ def visits(
     step,
     beta,
     clip,
+    grid,
     code,
     parameter,
 ):
@@ -69,6 +70,7 @@ def visits(
     x, dual = x.copy(), dual.copy()
     applied, back, pushed = np.empty(p), np.empty(p), np.zeros(d)
     scale = 1.0 / (1.0 + stiffness / beta)
+    cells = 1.0 / grid
     for k in range(rows.shape[0]):
         row = rows[k]
         if A is None:
@@ -93,5 +95,5 @@ def visits(
             x[j] += step * (beta * pushed[j] - (slope * row[j] + ridge[j] * x[j]))
         _solve(bands, x)
         for j in range(d):
-            x[j] += noise[k, j]
+            x[j] = np.rint(x[j] * cells) * grid + noise[k, j]
     return x, dual

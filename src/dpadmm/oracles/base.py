@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpadmm.privacy import arithmetic
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
+from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch, Everything, Permutation
@@ -60,7 +62,7 @@ class PrivateOracle:
     def __init__(self, rows: Rows, plan: Plan, streams: Streams) -> None:
         if rows.n_rows < 1:
             raise QueryRefused("an empty table has nothing to ask")
-        if plan.arithmetic is Arithmetic.FLOATING and not all(query.passage for query in plan.queries):
+        if plan.arithmetic is Arithmetic.FLOATING:
             raise QueryRefused("a plan of an earlier version is not carried out; calibrate again")
         self._rows, self._plan, self._streams = rows, plan, streams
         self._seen = rows
@@ -172,15 +174,21 @@ class PrivateOracle:
         with self._admitted(NOISY_PASS) as query:
             if not isinstance(self._rows, Visited) or type(program) is not Program:
                 raise QueryRefused("rows that are only summed, or a program that is not the library's own")
-            if query.passage is None or query.passage != Passage.of(program, self._rows.n_rows):
+            footing = Footing.of(program, self._rows.n_rows, query.count, query.clip_norm)
+            if query.passage is None or query.passage != Passage.of(footing, self._rows.n_rows):
                 raise QueryRefused("the program differs from the one the plan was certified for")
             if self._program is not None and self._program is not program:
                 raise QueryRefused("all passes of a plan follow one program")
             order = _once_each(query.sampler.draw(self._rows.n_rows, self._streams.sampling), self._rows.n_rows)
             state = program.start() if self._state is None else self._state
-            noise = self._visit_noise(query, program.step)
+            noise = footing.noise(query.noise_multiplier)
+            draw = partial(self._draw_on_grid, noise.deviation, noise.grid)
             self._program = program
-            self._state = self._rows.noisy_pass(program, state, query.clip_norm, order, noise)
+            x, dual = self._rows.noisy_pass(
+                program, state, query.clip_norm, order, lambda visits: draw((visits, self._rows.n_features)), noise.grid
+            )
+            dual = noise.dual_grid * arithmetic.on_grid(dual, noise.dual_grid)
+            self._state = x, dual + self._draw_on_grid(noise.dual_deviation, noise.dual_grid, dual.shape)
             self._count(query)
 
     def last_state(self) -> State:
@@ -254,10 +262,13 @@ class PrivateOracle:
         """The exit of hidden passes, whose noise is already in the state."""
         return state
 
-    def _visit_noise(self, query: Query, step: float) -> Callable[[int], Array]:
-        """Fresh noise on x for the next visits of a pass: as much as the step makes of noise on one row's gradient."""
-        scale, features = query.noise_multiplier * query.clip_norm * step, self._rows.n_features
-        return lambda visits: scale * self._streams.noise.standard_normal((visits, features))
+    def _draw_on_grid(self, deviation: float, grid: float, shape: tuple[int, ...]) -> Array:
+        """Fresh normals, rounded to multiples of a power of two."""
+        drawn = self._streams.noise.standard_normal(shape)
+        drawn *= deviation / grid
+        np.rint(drawn, out=drawn)
+        drawn *= grid
+        return drawn
 
     @property
     def _outputs(self) -> int:

@@ -13,7 +13,7 @@ from dpadmm.oracles.rows import Rows, Visited
 from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Everything, Sampler
 from dpadmm.privacy.statistics import JointMoments, RowMoments
-from dpadmm.problem.program import Program
+from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
 
@@ -82,7 +82,7 @@ class ExactOracle:
         n = self._rows.n_rows
         order = self._stream.distinct(n, n)
         state = program.start() if self._state is None else self._state
-        self._state = self._rows.noisy_pass(program, state, np.inf, order, self._silence)
+        self._state = self._rows.noisy_pass(program, state, np.inf, order, self._silence, FINEST_GRID)
 
     def last_state(self) -> tuple[Array, Array]:
         if self._state is None:

@@ -155,6 +155,7 @@ class LocalRows:
         clip_norm: float,
         order: NDArray[np.intp],
         noise: Callable[[int], Array],
+        grid: float,
     ) -> tuple[Array, Array]:
         """Rows longer than the program counts on are scaled down to it, so that its step stays below 1/L."""
         if program.problem.loss != self._loss or program.problem.shape != (self.n_features,):
@@ -176,6 +177,7 @@ class LocalRows:
                 weights,
                 noise(len(visited)),
                 clip_norm,
+                grid,
                 code,
                 self._parameter,
             )

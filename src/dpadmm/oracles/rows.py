@@ -52,9 +52,18 @@ class Visited(Protocol):
     """Rows that can be visited one after the other."""
 
     def noisy_pass(
-        self, program: Program, state: State, clip_norm: float, order: NDArray[np.intp], noise: Callable[[int], Array]
+        self,
+        program: Program,
+        state: State,
+        clip_norm: float,
+        order: NDArray[np.intp],
+        noise: Callable[[int], Array],
+        grid: float,
     ) -> State:
-        """The state after one visit to each row of `order`, gradients clipped; `noise(m)` is for the next m visits."""
+        """The state after one visit to each row of `order`, gradients clipped; `noise(m)` is for the next m visits.
+
+        After each visit x is rounded to multiples of `grid` before the noise, whose values are such multiples.
+        """
         ...
 
 

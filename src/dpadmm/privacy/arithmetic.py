@@ -4,7 +4,7 @@
 |---|---|---|
 | granular | float64, rounded to a public grid; rounding charged | normals in float64, rounded to the same grid |
 | exact | integers on a public lattice, no rounding error | discrete Gaussian, sampled exactly |
-| floating | float64 as it comes | normals in float64; hidden passes, and models of earlier versions |
+| floating | float64 as it comes | normals in float64; models of earlier versions, never carried out again |
 
 docs/proofs/float.md has the proofs.
 """

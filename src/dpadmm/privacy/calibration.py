@@ -15,6 +15,7 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
+from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.proofs import of_statistics, said_once
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler
@@ -114,6 +115,8 @@ def verify_plan(plan: Plan) -> float:
         if (query.passage is None) == isinstance(query.sampler, Permutation):
             raise PromiseBroken(f"given a plan whose {query.kind!r} hides no states it could count on; calibrate again")
         visited = set() if query.passage is None else {query.passage.n_rows, getattr(query.sampler, "n_rows", None)}
+        if query.passage is not None and not query.passage.rounding and plan.arithmetic is not Arithmetic.FLOATING:
+            raise PromiseBroken(f"given a plan that charges no rounding for its {query.kind!r}; calibrate again")
         if visited - {plan.n_rows}:
             raise PromiseBroken(f"given a plan whose {query.kind!r} visits another number of rows; calibrate again")
     delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
@@ -158,11 +161,11 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
 
 
 def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmetic:
-    """Hidden passes have neither sums to round nor integers: they are in floating point, and by themselves."""
-    hidden = [request.passage is not None for request in requests]
-    if not any(hidden):
+    """Hidden passes have no integers to sum, and come by themselves."""
+    hidden = [request.passage for request in requests if request.passage is not None]
+    if not hidden:
         return wanted
-    if not all(hidden):
+    if len(hidden) != len(requests):
         raise InvalidParameter(
             "solver='noisy-admm' with private preparation",
             "one of the two",
@@ -171,10 +174,15 @@ def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmeti
     if wanted is Arithmetic.EXACT:
         raise InvalidParameter(
             "solver='noisy-admm' in exact arithmetic",
-            "floating point",
+            "granular arithmetic",
             "choose another solver, or leave arithmetic out",
         )
-    return Arithmetic.FLOATING
+    return _arithmetic_of_passes(hidden)
+
+
+def _arithmetic_of_passes(passages: Sequence[Passage]) -> Arithmetic:
+    """Granular if their rounding is charged. A plan for real numbers is for comparison, and never carried out."""
+    return Arithmetic.GRANULAR if all(passage.rounding > 0 for passage in passages) else Arithmetic.FLOATING
 
 
 def _positive(value: float) -> bool:

@@ -8,6 +8,7 @@
 | ημ     | `convexity`     | step size times the strong convexity of every row's loss; 0 if convex   |
 | Λ      | `blow_up`       | what two iterations cost per squared distance of their starts           |
 | c²     | `contraction`   | factor on squared distances of one iteration                            |
+| r      | `rounding`, …   | distance between a visit as computed and as proved, over σ               |
 
 docs/proofs/iteration.md has the proofs.
 """
@@ -19,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.problem.program import Program
+from dpadmm.privacy.footing import DUAL_SHARE, Footing
 
 NOISY_PASS = "noisy pass"
 """Kind of a query for hidden passes."""
@@ -28,6 +29,9 @@ NOISY_PASS = "noisy pass"
 @dataclass(frozen=True)
 class Passage:
     """Noisy gradient ADMM over `n_rows` rows, each visited once, in a uniformly random secret order.
+
+    Without `rounding` its visits are those of real numbers: what papers speak of, and plans of earlier versions. Only
+    passages that charge their rounding are carried out.
 
     Formal guarantees
     -----------------
@@ -46,6 +50,8 @@ class Passage:
     weakest: float
     strongest: float
     convexity: float = 0.0
+    rounding: float = 0.0
+    clip_rounding: float = 0.0
 
     def __post_init__(self) -> None:
         usable = (
@@ -53,6 +59,8 @@ class Passage:
             and 0 < self.coupling < math.inf
             and 0 < self.weakest <= self.strongest < math.inf
             and 0 <= self.convexity <= 1
+            and 0 <= self.rounding < math.inf
+            and 0 <= self.clip_rounding < math.inf
         )
         if not usable:
             raise InvalidParameter(
@@ -63,8 +71,9 @@ class Passage:
             )
 
     @classmethod
-    def of(cls, program: Program, n_rows: int) -> Passage:
-        """The numbers of a certified program on so many rows."""
+    def of(cls, footing: Footing, n_rows: int) -> Passage:
+        """The numbers of a certified program on so many rows, carried out on a grid."""
+        program = footing.program
         constraint = program.problem.constraint
         return cls(
             n_rows,
@@ -72,6 +81,7 @@ class Passage:
             constraint.smallest_squared,
             max(constraint.norm_squared, constraint.smallest_squared),
             min(program.step * program.convexity, 1.0),
+            *footing.rounding,
         )
 
     @property
@@ -93,5 +103,18 @@ class Passage:
         kappa = 1.0 / (self.coupling * min(self.weakest, 1.0))
         return max(2.0, 3.0 * kappa) * (1.0 + self.coupling * self.strongest)
 
+    def rounding_of(self, noise_multiplier: float) -> float:
+        """r/σ at z = σ/(ηC)."""
+        return self.rounding + self.clip_rounding / noise_multiplier
+
+    def leftover_of(self, noise_multiplier: float) -> float:
+        """What rounding leaves of a difference in λ after the last visit, over the noise on λ after the pass."""
+        stretch = self.coupling * self.strongest
+        return self.rounding_of(noise_multiplier) * (4.0 / (DUAL_SHARE * math.sqrt(stretch)) + 1.0)
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        fields = asdict(self)
+        if not self.rounding and not self.clip_rounding:
+            # Absent where there is none, so that the digests of older plans stay what they were.
+            del fields["rounding"], fields["clip_rounding"]
+        return fields

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -13,24 +14,39 @@ from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.split import split_of
 
-ARITHMETIC_WORDS = {
-    Arithmetic.GRANULAR: (
-        "Arithmetic: granular. Each sum is rounded to a public grid before its noise, and the noise to the same grid, "
-        "so that no digit finer than the grid depends on a row; the noise is enlarged by what rounding can add to one "
-        "row's contribution. The noise itself is drawn in double precision, which approximates the real-valued "
-        "Gaussian the proof speaks of, and timing is not protected."
-    ),
-    Arithmetic.EXACT: (
-        "Arithmetic: exact. Contributions are whole numbers on a public lattice, summed without rounding, and the "
-        "noise is discrete Gaussian, sampled exactly from the operating system's random bits; its distance from the "
-        "Gaussian of the proof is charged to delta. Timing is not protected."
-    ),
-    Arithmetic.FLOATING: (
-        "Arithmetic: floating. States and noise are computed in double precision and their rounding is not charged; "
-        "like every floating-point implementation of the Gaussian mechanism this is an approximation of the "
-        "real-valued mechanism the proof speaks of, and timing is not protected."
-    ),
-}
+_GRANULAR_SUMS = (
+    "Each sum is rounded to a public grid before its noise, and the noise to the same grid, so that no digit finer "
+    "than the grid depends on a row; the noise is enlarged by what rounding can add to one row's contribution."
+)
+_GRANULAR_STATES = (
+    "Each hidden state is rounded to a public grid before the noise of a visit, and the noise to the same grid, so "
+    "that no digit finer than the grid depends on a row; the accountant charges what rounding can add at every visit."
+)
+_NORMALS = (
+    "The noise itself is drawn in double precision, which approximates the real-valued Gaussian the proof speaks of, "
+    "and timing is not protected."
+)
+_EXACT = (
+    "Arithmetic: exact. Contributions are whole numbers on a public lattice, summed without rounding, and the noise is "
+    "discrete Gaussian, sampled exactly from the operating system's random bits; its distance from the Gaussian of the "
+    "proof is charged to delta. Timing is not protected."
+)
+_FLOATING = (
+    "Arithmetic: floating. States and noise are computed in double precision and their rounding is not charged; like "
+    "every floating-point implementation of the Gaussian mechanism this is an approximation of the real-valued "
+    "mechanism the proof speaks of, and timing is not protected."
+)
+
+
+def arithmetic_words(arithmetic: Arithmetic, queries: Sequence[Query]) -> str:
+    """How sums, states and noise of these queries are computed."""
+    if arithmetic is not Arithmetic.GRANULAR:
+        return _EXACT if arithmetic is Arithmetic.EXACT else _FLOATING
+    states = any(query.passage is not None for query in queries)
+    sums = any(query.passage is None for query in queries)
+    said = [*([_GRANULAR_SUMS] if sums else []), *([_GRANULAR_STATES] if states else []), _NORMALS]
+    return f"Arithmetic: granular. {' '.join(said)}"
+
 
 _RELATION_WORDS = {
     Relation.REPLACE_ONE: "replacing the data in any one row by any other data",
@@ -80,7 +96,7 @@ class PrivacyStatement:
     seeded: bool
     solver: str
     plan_digest: str
-    arithmetic: str = ARITHMETIC_WORDS[Arithmetic.FLOATING]
+    arithmetic: str = _FLOATING
     library_version: str = __version__
     outlook: str = ""
     budget_split: tuple[str, ...] = ()
@@ -106,7 +122,7 @@ class PrivacyStatement:
             seeded=seeded,
             solver=solver,
             plan_digest=plan.digest,
-            arithmetic=ARITHMETIC_WORDS[plan.arithmetic],
+            arithmetic=arithmetic_words(plan.arithmetic, plan.queries),
             arithmetic_name=str(plan.arithmetic),
             outlook=outlook(plan.budget, plan.n_rows),
             budget_split=tuple(str(part) for part in split_of(plan)),
@@ -177,7 +193,7 @@ def describe(query: Query, record_distance: float = 2.0, arithmetic: Arithmetic 
         return (
             f"{query.count} hidden {'pass' if query.count == 1 else 'passes'} over {rows}, each row's gradient clipped "
             f"to norm {query.clip_norm:g}, Gaussian noise of standard deviation {query.noise_std:.4g} times the step "
-            "added to the coefficients after every row; only the last state was released"
+            f"added to the coefficients after every row{_rounding_words(query)}; only the last state was released"
         )
     if query.sampler.name != "full":
         rows += f", {query.denominator:g} expected"
@@ -195,6 +211,17 @@ def describe(query: Query, record_distance: float = 2.0, arithmetic: Arithmetic 
     noun = "release" if query.count == 1 else "releases"
     what = _STATISTIC_WORDS.get(query.statistic.name, "") if query.statistic is not None else ""
     return f"{query.count} noisy {query.kind} {noun}{what} over {rows}, {bound}, {noise}"
+
+
+def _rounding_words(query: Query) -> str:
+    """Of hidden passes on a grid."""
+    if query.passage is None or not query.passage.rounding:
+        return ""
+    share = query.passage.rounding_of(query.noise_multiplier)
+    return (
+        " and, scaled down, to the dual variable after every pass, rounding charged as if it moved the state by "
+        f"{share:.2g} of that at every row"
+    )
 
 
 class Planned(Protocol):

@@ -16,6 +16,7 @@ Chan, Xie & Zhao 2024, Algorithm 1, in the scaled dual, for B = −I.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,7 +28,7 @@ from scipy.linalg import cholesky_banded
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
-from dpadmm.kernels import reference
+from dpadmm.kernels import codes, reference
 from dpadmm.problem.checks import number
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Squared
 from dpadmm.problem.problem import Problem
@@ -54,6 +55,9 @@ CONVEX = (Zero, L1, SquaredL2, ElasticNet, GroupL2, Nuclear, Box, Ball, Simplex)
 prox that failed on a hidden state would tell of it."""
 
 BAND_ENTRIES = 20_000_000
+
+FINEST_GRID = math.ldexp(1.0, -300)
+"""As good as none: no double above 2⁻²⁴⁸ is changed by rounding to it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +114,29 @@ class Program:
         weights: Array,
         noise: Array,
         clip: float,
+        grid: float,
         code: int,
         parameter: float,
     ) -> tuple[Array, Array]:
         """The state after visiting `rows` one after another; `kernels.reference.visits` says how."""
+        engine = reference if callable(self._prox[0]) else kernels.active()
+        return self._visits(engine, state, rows, norms, target, weights, noise, clip, grid, code, parameter)
+
+    def _visits(
+        self,
+        engine: Any,
+        state: tuple[Array, Array],
+        rows: Array,
+        norms: Array,
+        target: Array,
+        weights: Array,
+        noise: Array,
+        clip: float,
+        grid: float,
+        code: int,
+        parameter: float,
+    ) -> tuple[Array, Array]:
         threshold, stiffness = self._prox
-        engine = reference if callable(threshold) else kernels.active()
         x, dual = engine.visits(
             rows,
             norms,
@@ -132,10 +153,56 @@ class Program:
             self.step,
             self.beta,
             clip,
+            grid,
             code,
             parameter,
         )
         return x, dual
+
+    # -- sizes that bound how far rounding can carry a visit (docs/proofs/float.md, Lemmas 4 and 5) ----------------
+
+    @cached_property
+    def public_drift(self) -> float:
+        """How far a visit to an empty row takes the zero state, in the distance of docs/proofs/iteration.md."""
+        d = self.problem.constraint.n_features
+        nothing, none = np.zeros(1), np.zeros((1, d))
+        x, dual = self._visits(
+            reference, self.start(), none, nothing, nothing, nothing, none, 1.0, FINEST_GRID, codes.LOGISTIC, 0.0
+        )
+        shifted = dual + self.problem.constraint.apply(x)
+        return 1.01 * math.sqrt(float(x @ x) + self.step * self.beta * float(shifted @ shifted))
+
+    @cached_property
+    def public_size(self) -> float:
+        """Of c, of the prox at zero and of the margin where a hinge bends, in the same distance."""
+        problem, beta = self.problem, self.beta
+        offset = 0.0 if problem.constraint.offset is None else float(np.linalg.norm(problem.constraint.offset))
+        nearest = problem.regularizer.prox(np.zeros(problem.constraint.n_rows), 1.0 / beta)
+        bend = 1.0 + problem.loss.h if isinstance(problem.loss, HuberisedHinge) else 0.0
+        sizes = offset + float(np.linalg.norm(nearest))
+        return 1.01 * (math.sqrt(self.step * beta) * sizes + bend / problem.row_norm)
+
+    @cached_property
+    def operations(self) -> float:
+        """Roundings that an entry of the state can collect in a visit before H⁻¹, weighed by what they act on."""
+        longest = 1
+        if self._matrices[0] is not None:
+            longest = max(int(np.diff(starts).max()) for _, _, starts in self._matrices)
+        products = 1.1 * self.problem.constraint.n_features + 6.0 * longest * math.sqrt(longest)
+        return products + 3.0 * self._prox_operations + 64.0
+
+    @cached_property
+    def solving_operations(self) -> float:
+        """The same of H⁻¹; a diagonal one is among the others."""
+        width = self._bands.shape[1]
+        return 5.0 * width * (width + 1) if width > 1 else 0.0
+
+    @property
+    def _prox_operations(self) -> float:
+        if not callable(self._prox[0]):
+            return 4.0
+        entries = self.problem.constraint.n_rows
+        return 4.0 * entries**2 + 16.0 if type(self.problem.regularizer) is Simplex else entries + 8.0
 
     @cached_property
     def _prox(self) -> tuple[Any, float]:

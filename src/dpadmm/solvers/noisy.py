@@ -18,6 +18,7 @@ from dpadmm.errors import UnsupportedProblem
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything
@@ -107,7 +108,8 @@ class NoisyADMM:
         return cls(**{"n_rows": setting.n_rows, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
-        passage = Passage.of(self._program(problem), self.n_rows)
+        footing = Footing.of(self._program(problem), self.n_rows, self.steps, clip_norm)
+        passage = Passage.of(footing, self.n_rows)
         return (Request(NOISY_PASS, self.steps, clip_norm, full_data=True, passage=passage),)
 
     def init(self, problem: Problem) -> Visiting:
@@ -136,5 +138,6 @@ def _expected_noise(program: Program, setting: Setting, passes: int) -> float:
     """Noise on one row's gradient, as large as for the budget with the same Gaussian at δ = `USUAL_DELTA`."""
     delta = min(USUAL_DELTA, 0.5 / setting.n_rows)
     budget = Budget(max(gaussian_epsilon(setting.gaussian_mu, delta), 1e-3), delta)
-    request = Request(NOISY_PASS, passes, setting.clip_norm, passage=Passage.of(program, setting.n_rows))
+    footing = Footing.of(program, setting.n_rows, passes, setting.clip_norm)
+    request = Request(NOISY_PASS, passes, setting.clip_norm, passage=Passage.of(footing, setting.n_rows))
     return calibrate(budget, [request], Everything(), setting.n_rows).queries[0].noise_std

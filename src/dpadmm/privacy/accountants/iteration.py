@@ -39,8 +39,9 @@ class IterationAccountant:
     Formal guarantees
     -----------------
     A record with k later iterations in a pass costs α·ρ_k at order α, ρ_k = min(1, Λ/Σ_{i<⌊k/2⌋} c^(−4i))·(Δ/zC)²/2
-    (docs/proofs/iteration.md, Claims 1 to 5). Its position is uniform and secret, so that a pass costs
-    log(mean_k exp((α − 1)α·ρ_k))/(α − 1) (Claim 6). Passes and full-data releases add up. Replace-one only.
+    (docs/proofs/iteration.md, Claims 1 to 5), and more by what rounding adds to every visit (Claim 8). Its position is
+    uniform and secret, so that a pass costs log(mean_k exp((α − 1)α·ρ_k))/(α − 1) (Claim 6). Passes and full-data
+    releases add up. Replace-one only.
     """
 
     name: ClassVar[str] = "iteration"
@@ -79,15 +80,20 @@ class IterationAccountant:
         """Rényi divergence of the event at each of `ORDERS`."""
         total = np.zeros_like(ORDERS)
         for part in event.parts:
-            alone = (relation.record_distance / part.noise_multiplier) ** 2 / 2.0
-            total += part.count * (
-                self._of_pass(part.passage, alone) if isinstance(part, HiddenPasses) else ORDERS * alone
-            )
+            distance = relation.record_distance / part.noise_multiplier
+            once = self._of_pass(part, distance) if isinstance(part, HiddenPasses) else ORDERS * distance**2 / 2.0
+            total += part.count * once
         return total
 
-    def _of_pass(self, passage: Passage, alone: float) -> Floats:
-        shares, weights = positions(passage.n_rows, self.blow_up(passage), self.contraction(passage))
-        return log_mean_exp(shares * alone, weights)
+    def _of_pass(self, part: HiddenPasses, distance: float) -> Floats:
+        """Of a record whose own visit moves the state by so many σ."""
+        passage, z = part.passage, part.noise_multiplier
+        blow_up = self.blow_up(passage)
+        shares, weights = positions(passage.n_rows, blow_up, self.contraction(passage))
+        # Positions are listed from the last visit backwards, so that no record of a group has more pairs after it.
+        pairs = np.cumsum(weights) * (passage.n_rows / 2.0)
+        costs = with_rounding(shares, blow_up * pairs, distance, passage.rounding_of(z), passage.leftover_of(z))
+        return log_mean_exp(costs, weights)
 
     def _require_known(self, part: Part, relation: Relation) -> None:
         kind = part.sampler.name
@@ -118,6 +124,17 @@ class PrintedIterationAccountant(IterationAccountant):
 
     def proof_status(self, event: Event, relation: Relation) -> str:
         return "proved (Chan, Xie & Zhao 2024, Thm 5.1, for the first record; docs/proofs/iteration.md for all of them)"
+
+
+def with_rounding(shares: Floats, spread: Floats, distance: float, rounding: float, leftover: float) -> Floats:
+    """ρ of records that move a state by `distance`, where each visit is `rounding` from the proved one; all over σ.
+
+    `spread` is Λ times the number of pairs of later iterations. docs/proofs/iteration.md, Claim 8; without rounding
+    it is share·distance²/2.
+    """
+    local = (distance + 2.0 * rounding) ** 2
+    amplified = (np.sqrt(shares) * (distance + 4.0 * rounding) + 10.0 * rounding * np.sqrt(spread)) ** 2 + leftover**2
+    return np.minimum(local, amplified) / 2.0
 
 
 def log_mean_exp(costs: Floats, weights: Floats) -> Floats:

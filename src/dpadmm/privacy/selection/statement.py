@@ -6,7 +6,7 @@ from dpadmm.privacy.arithmetic import weakest
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
-from dpadmm.privacy.statement import ARITHMETIC_WORDS, PrivacyStatement, describe, standing_assumptions
+from dpadmm.privacy.statement import PrivacyStatement, arithmetic_words, describe, standing_assumptions
 
 SECRET = (
     "the number of trials stays secret, and so does the time the search took: with them the model would tell more",
@@ -33,7 +33,7 @@ def search_statement(
         seeded=seeded,
         solver=solver,
         plan_digest=plan.digest,
-        arithmetic=ARITHMETIC_WORDS[arithmetic],
+        arithmetic=arithmetic_words(arithmetic, plan.queries),
         arithmetic_name=str(arithmetic),
         outlook=outlook(plan.base_budget, plan.bases[0].n_rows),
     )

@@ -39,7 +39,11 @@ class Nuclear:
         if not np.isfinite(v).all():
             # LAPACK refuses these; passing them on lets the solver's own loop report that the iterates diverged.
             return np.full_like(v, np.nan)
-        left, values, right = np.linalg.svd(_as_matrix(v), full_matrices=False)
+        if v.ndim == 1:
+            # One column has one singular value, its length; no factorisation is as exact.
+            length = float(np.linalg.norm(v))
+            return v * (max(length - float(step) * self.strength, 0.0) / (length or 1.0))
+        left, values, right = np.linalg.svd(v, full_matrices=False)
         kept = soft_threshold(values, float(step) * self.strength)
         shrunk: Array = ((left * kept) @ right).reshape(v.shape)
         return shrunk
