@@ -162,16 +162,32 @@ def test_no_tree_is_deeper_than_it_says(parts):
         assert dask_parts._tree(dask_parts.add, [Counted() for _ in range(parts)]).depth <= deepest
 
 
-def test_blocks_on_a_device_are_those_that_are_charged():
-    """Lemma 1b: no longer than LONGEST_RUN, and no more of them than the charge counts."""
+def test_runs_on_a_device_are_those_that_are_charged():
+    """Lemma 1b: no longer than LONGEST_RUN (`summed`), and no more of them than the charge counts."""
     torch_table = pytest.importorskip("dpadmm.oracles.torch_table")
     for n, width in itertools.product((1, 5, 16384, 100_000, 3_000_000), (1, 17, 785, 5000, 10**6, 10**8)):
         if n * width > 10**12:
             continue
         blocks = list(torch_table.row_blocks(n, width)) if n / max(1, torch_table.BLOCK_ENTRIES // width) < 1e5 else []
         charged = max(1, min(LONGEST_RUN, arithmetic.BLOCK_ENTRIES // (width + 1)))
-        assert all(block.stop - block.start <= LONGEST_RUN for block in blocks)
-        assert len(blocks) <= math.ceil(n / charged)
+        runs = sum(math.ceil((block.stop - block.start) / LONGEST_RUN) for block in blocks)
+        assert runs <= math.ceil(n / charged)
+
+
+@pytest.mark.parametrize("n", [1, 9, 10, 11, 35, 40])
+def test_a_block_is_summed_in_runs_no_longer_than_charged(n, monkeypatch):
+    torch = pytest.importorskip("torch")
+    from dpadmm.oracles import torch_table
+
+    monkeypatch.setattr(torch_table, "LONGEST_RUN", 10)
+    lengths = []
+    plain, batched = torch.Tensor.__matmul__, torch.bmm
+    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: lengths.append(a.shape[1]) or plain(a, b))
+    monkeypatch.setattr(torch, "bmm", lambda a, b: lengths.extend([a.shape[2]] * len(a)) or batched(a, b))
+    left, right = torch.arange(n * 3.0).reshape(n, 3), torch.ones(n, 2)
+    assert torch.equal(torch_table.summed(left, right), plain(left.T, right))
+    assert max(lengths) <= 10
+    assert sum(lengths) == n
 
 
 @EVERY_ENGINE

@@ -19,6 +19,7 @@ from dpadmm.oracles.torch_table import (
     lengths,
     pack_tensor,
     row_blocks,
+    summed,
     to_device,
     to_host,
 )
@@ -47,7 +48,7 @@ class TorchRows:
     Notes
     -----
     *Formal guarantees.* Those of `LocalRows`: every sum is Σ wᵢ gᵢ with wᵢ ∈ [0, 1] and ‖gᵢ‖ ≤ the clip given. It is
-    formed in float64, in blocks of the lengths that are charged and in whatever order the device adds
+    formed in float64, in runs of the lengths that are charged and in whatever order the device adds
     (docs/proofs/float.md, Lemma 1b). Contributions of gradients are computed by elementwise operations alone.
     """
 
@@ -85,7 +86,7 @@ class TorchRows:
             if statistic.non_negative:
                 unit = unit.clamp(min=0.0)
             weighed = scores[block] if self._weights is None else scores[block] * self._weights[block, None]
-            correlation.add_(unit.T @ weighed)
+            correlation.add_(summed(unit, weighed))
             return unit
 
         second = math.sqrt(statistic.balance) * self._gram(self._row_norm, correlate)
@@ -117,8 +118,8 @@ class TorchRows:
         sums, squares = self._zeros(self.n_features, self._loss.outputs + 1), self._zeros(self.n_features, 1)
         for unit, block in self._unit_blocks(self._row_norm):
             weight = torch.ones_like(unit[:, :1]) if self._weights is None else self._weights[block, None]
-            sums += unit.T @ (torch.cat([scores[block], torch.ones_like(weight)], dim=1) * weight)
-            squares += (unit**2).T @ weight
+            sums += summed(unit, torch.cat([scores[block], torch.ones_like(weight)], dim=1) * weight)
+            squares += summed(unit**2, weight)
         found = to_host(squares)[:, 0]
         return moment_parts(to_host(sums), found, float(found.sum()), statistic)
 
@@ -172,7 +173,7 @@ class TorchRows:
             slopes = clip_slopes(slopes, norms, clip)
             if weights is not None:
                 slopes = slopes * weights[:, None]
-            total += slopes.T @ mapped
+            total += summed(slopes, mapped)
         answer = self._shaped(total.T)
         return answer if self._matrix is None else self._matrix.T @ answer
 
@@ -203,7 +204,7 @@ class TorchRows:
             unit = visit(unit, block)
             if self._weights is not None:
                 unit = unit * self._weights[block, None].sqrt()
-            total += unit.T @ unit
+            total += summed(unit, unit)
         upper = np.triu(to_host(total))
         return np.ascontiguousarray(upper + np.triu(upper, 1).T)
 

@@ -21,8 +21,8 @@ from dpadmm.problem.rowmap import SMALLEST_FACTOR, RowMap
 
 Tensor = Any
 
-BLOCK_ENTRIES = 1 << 23
-"""Entries of a block of rows in double precision; LONGEST_RUN rows at most, as charged."""
+BLOCK_ENTRIES = 1 << 24
+"""Entries of a block of rows in double precision: many, because starting an operation costs as much as a million."""
 
 EMULATION = "CUBLAS_EMULATE_DOUBLE_PRECISION"
 """With it the vendor's library puts products of doubles together from shorter numbers; no bound here is for that."""
@@ -135,8 +135,23 @@ def lengths(rows: Tensor) -> Tensor:
     return safe * folded((rows / safe[:, None]) ** 2).sqrt()
 
 
+def summed(left: Tensor, right: Tensor) -> Tensor:
+    """Σ leftᵢ ⊗ rightᵢ over the rows of a block, first in runs of at most LONGEST_RUN, as charged."""
+    import torch
+
+    runs = len(left) // LONGEST_RUN
+    cut = runs * LONGEST_RUN
+    total = left[cut:].T @ right[cut:]
+    if runs:
+        ours, theirs = (part[:cut].reshape(runs, LONGEST_RUN, -1) for part in (left, right))
+        total = total + torch.bmm(ours.transpose(1, 2), theirs).sum(dim=0)
+    return total
+
+
 def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    length = max(1, min(LONGEST_RUN, BLOCK_ENTRIES // max(1, width)))
+    """Blocks of whole runs, or shorter than one where rows are wide."""
+    length = max(1, BLOCK_ENTRIES // max(1, width))
+    length -= length % LONGEST_RUN if length > LONGEST_RUN else 0
     for start in range(0, n_rows, length):
         yield slice(start, min(start + length, n_rows))
 
