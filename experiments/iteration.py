@@ -131,7 +131,7 @@ def rounding_table() -> Block:
         step = 1e-3
         program = Program(Problem(Logistic(), L1(1e-3), constraint), step, 0.2 / (step * constraint.norm_squared))
         footing = Footing.of(program, rows, passes, 0.5)
-        noise, passage = footing.noise(z), Passage.of(footing, rows)
+        noise, passage = footing.noise(z), Passage.of(footing)
         charged, bare = (
             make_accountant("iteration").epsilon(Event((HiddenPasses(p, z, passes),)), DELTA, Relation.REPLACE_ONE)
             for p in (passage, replace(passage, rounding=0.0, clip_rounding=0.0))

@@ -486,7 +486,7 @@ def test_usual_tables_pay_next_to_nothing():
     ):
         constraint = getattr(Constraint, kind)(d)
         program = Program(Problem(Logistic(), L1(1e-3), constraint), 1e-3, 200 / constraint.norm_squared)
-        passage = Passage.of(Footing.of(program, rows, passes, 0.5), rows)
+        passage = Passage.of(Footing.of(program, rows, passes, 0.5))
         bare = replace(passage, rounding=0.0, clip_rounding=0.0)
         with_, without = (
             judge.epsilon(hidden_event(p, z, passes), 1e-5, Relation.REPLACE_ONE) for p in (passage, bare)
@@ -546,7 +546,7 @@ class TestPlans:
         for change in ({"count": 3}, {"clip_norm": 0.1 * CLIP}):
             forged = replace(plan, queries=(replace(plan.queries[0], **change),))
             changed = Footing.of(program, N, forged.queries[0].count, forged.queries[0].clip_norm)
-            if Passage.of(changed, N) == plan.queries[0].passage:
+            if Passage.of(changed) == plan.queries[0].passage:
                 continue
             with pytest.raises(QueryRefused, match="certified"):
                 PrivateOracle(private_rows(), forged, make_streams()).noisy_pass(solver.init(program.problem).program)

@@ -138,7 +138,7 @@ def test_t11_an_iteration_contracts_as_claimed(name, ridge):
     rng = np.random.default_rng(3)
     for _ in range(60):
         program = random_program(rng, name, ridge)
-        factor = Passage.of(Footing.of(program, 10, 1, 1.0), 10).contraction
+        factor = Passage.of(Footing.of(program, 10, 1, 1.0)).contraction
         assert (factor < 1.0) == (ridge > 0)
         row = rng.normal(size=4)
         row *= 1.5 * rng.uniform() ** 0.2 / np.linalg.norm(row)

@@ -175,7 +175,7 @@ class PrivateOracle:
             if not isinstance(self._rows, Visited) or type(program) is not Program:
                 raise QueryRefused("rows that are only summed, or a program that is not the library's own")
             footing = Footing.of(program, self._rows.n_rows, query.count, query.clip_norm)
-            if query.passage is None or query.passage != Passage.of(footing, self._rows.n_rows):
+            if query.passage is None or query.passage != Passage.of(footing):
                 raise QueryRefused("the program differs from the one the plan was certified for")
             if self._program is not None and self._program is not program:
                 raise QueryRefused("all passes of a plan follow one program")

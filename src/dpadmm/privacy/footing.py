@@ -56,6 +56,7 @@ class Footing:
     """
 
     program: Program
+    n_rows: int
     clip_norm: float
     stretch: float
     reach: Amount
@@ -88,7 +89,7 @@ class Footing:
                 "so few that double precision carries the state through them",
                 "use fewer passes, a smaller beta, or solver='full-admm'",
             )
-        return cls(program, clip_norm, stretch, reach, rounding)
+        return cls(program, n_rows, clip_norm, stretch, reach, rounding)
 
     def noise(self, noise_multiplier: float) -> StateNoise:
         """Grids and deviations, from public numbers alone."""

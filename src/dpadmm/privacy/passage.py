@@ -71,12 +71,12 @@ class Passage:
             )
 
     @classmethod
-    def of(cls, footing: Footing, n_rows: int) -> Passage:
-        """The numbers of a certified program on so many rows, carried out on a grid."""
+    def of(cls, footing: Footing) -> Passage:
+        """The numbers of a certified program that is carried out on a grid."""
         program = footing.program
         constraint = program.problem.constraint
         return cls(
-            n_rows,
+            footing.n_rows,
             program.step * program.beta,
             constraint.smallest_squared,
             max(constraint.norm_squared, constraint.smallest_squared),

@@ -109,7 +109,7 @@ class NoisyADMM:
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         footing = Footing.of(self._program(problem), self.n_rows, self.steps, clip_norm)
-        passage = Passage.of(footing, self.n_rows)
+        passage = Passage.of(footing)
         return (Request(NOISY_PASS, self.steps, clip_norm, full_data=True, passage=passage),)
 
     def init(self, problem: Problem) -> Visiting:
@@ -139,5 +139,5 @@ def _expected_noise(program: Program, setting: Setting, passes: int) -> float:
     delta = min(USUAL_DELTA, 0.5 / setting.n_rows)
     budget = Budget(max(gaussian_epsilon(setting.gaussian_mu, delta), 1e-3), delta)
     footing = Footing.of(program, setting.n_rows, passes, setting.clip_norm)
-    request = Request(NOISY_PASS, passes, setting.clip_norm, passage=Passage.of(footing, setting.n_rows))
+    request = Request(NOISY_PASS, passes, setting.clip_norm, passage=Passage.of(footing))
     return calibrate(budget, [request], Everything(), setting.n_rows).queries[0].noise_std
