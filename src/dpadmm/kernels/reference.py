@@ -127,6 +127,24 @@ def sparse_sum(
     return total
 
 
+def granular(total: Array, noise: Array, grid: float, deviation: float, denominator: float) -> Array:
+    """(R(deviation · noise) + R(total)) / denominator, where R rounds to whole multiples of `grid`, a power of two.
+
+    Nothing but the two roundings and the last product rounds: the compiled kernel has the same bits.
+    """
+    answer = noise * (deviation / grid)
+    np.rint(answer, out=answer)
+    answer += on_grid(total, grid)
+    answer *= grid / denominator
+    return answer
+
+
+def on_grid(values: Array, grid: float) -> Array:
+    """Values in whole units of a power of two."""
+    counts = values / grid
+    return np.rint(counts, out=counts)
+
+
 def ring(g: Array, decay: float, gain: float) -> Array:
     """gain · (1 − wR)⁻¹(1 − wR⁻¹)⁻¹ g along the first axis, R the cyclic shift and w = e^(−decay)."""
     forward = _periodic_filter(g, decay)
