@@ -9,13 +9,15 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
+
+Drawn = TypeVar("Drawn")
 
 NOISE_BLOCK = 1 << 15
 ROWS_BLOCK = 1 << 13
@@ -57,36 +59,34 @@ class SamplingStream(_Stream):
         super()._rekey()
 
     def binomial(self, trials: int, rate: float) -> int:
-        def sizes(generator: np.random.Generator) -> list[int]:
-            drawn: list[int] = generator.binomial(trials, rate, size=SIZES_BLOCK).tolist()
-            return drawn
-
-        size: int = self._next(("size", trials, rate), sizes)
-        return size
+        return self._next(_sizes, trials, rate)
 
     def each(self, n_rows: int, rate: float) -> NDArray[np.intp]:
         """The rows, in their order, whose own independent coin of chance `rate` shows heads."""
-        rows: NDArray[np.intp] = self._next(("each", n_rows, rate), lambda generator: _tossed(generator, n_rows, rate))
-        return rows
+        return self._next(_tossed, n_rows, rate)
 
     def distinct(self, n_rows: int, size: int) -> NDArray[np.intp]:
         """A uniformly random sequence of `size` different row numbers, so that its beginnings are uniform sets too."""
-        rows: NDArray[np.intp]
         if 0 < size * size <= n_rows:
-            rows = self._next(("distinct", n_rows, size), lambda generator: _sequences(generator, n_rows, size))
-            return rows
+            return self._next(_sequences, n_rows, size)
         generator = self._current()
         with self._lock:
             return generator.choice(n_rows, size=size, replace=False, shuffle=True).astype(np.intp, copy=False)
 
-    def _next(self, kind: tuple[Any, ...], draw: Callable[[np.random.Generator], list[Any]]) -> Any:
-        """The next draw of one kind, handed out once."""
+    def _next(self, draw: Callable[[np.random.Generator, int, Any], list[Drawn]], n_rows: int, share: float) -> Drawn:
+        """The next of what `draw` draws, handed out once."""
         generator = self._current()
         with self._lock:
-            waiting = self._waiting.get(kind)
+            waiting = self._waiting.get((draw, n_rows, share))
             if not waiting:
-                waiting = self._waiting[kind] = draw(generator)
-            return waiting.pop()
+                waiting = self._waiting[draw, n_rows, share] = draw(generator, n_rows, share)
+            drawn: Drawn = waiting.pop()
+        return drawn
+
+
+def _sizes(generator: np.random.Generator, trials: int, rate: float) -> list[int]:
+    drawn: list[int] = generator.binomial(trials, rate, size=SIZES_BLOCK).tolist()
+    return drawn
 
 
 def _sequences(generator: np.random.Generator, n_rows: int, size: int) -> list[NDArray[np.intp]]:

@@ -82,7 +82,9 @@ def dense_sum(
     # One place for all blocks: fresh megabytes for each would cost more than the products.
     room = np.empty((min(stop - start, max(1, BLOCK_ENTRIES // max(1, X.shape[1]))), X.shape[1]))
     for block, weight in _blocks(rows, weights, start, stop, X.shape[1]):
-        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block], room)
+        # `take` copies whole rows; an index looks at each entry's place.
+        taken = X[block] if rows is None else X.take(block, axis=0)
+        mapped = _mapped_dense(taken, lower, upper, inverse, factors[block], room)
         margin = factors[block, None] * (products(mapped, points[:, :-1]) + points[:, -1])
         there = None if anchors is None else factors[block, None] * (products(mapped, anchors[:, :-1]) + anchors[:, -1])
         slopes = _coefficients(margin, there, target[:, block].T, norms[block], gradient_clip, clip, code, parameter)
