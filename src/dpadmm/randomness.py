@@ -8,7 +8,8 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,11 @@ from numpy.typing import NDArray
 from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
 
+Drawn = TypeVar("Drawn")
+
 NOISE_BLOCK = 1 << 15
-ROWS_BLOCK = 1 << 12
+ROWS_BLOCK = 1 << 13
 SIZES_BLOCK = 1 << 8
-SPARSE_BATCH = 16
-"""Batches of at most one row in this many are drawn one row after another, skipping repeated ones."""
 
 
 def _cryptographic_generator() -> np.random.Generator:
@@ -54,45 +55,72 @@ class SamplingStream(_Stream):
     """Decides which rows enter a batch; its draws stay secret. Drawn in blocks: the bits cost less than the call."""
 
     def _rekey(self) -> None:
-        self._waiting: dict[tuple[Any, ...], NDArray[np.intp]] = {}
+        self._waiting: dict[tuple[Any, ...], list[Any]] = {}
         super()._rekey()
 
     def binomial(self, trials: int, rate: float) -> int:
-        def sizes(generator: np.random.Generator, count: int) -> NDArray[Any]:
-            return generator.binomial(trials, rate, size=SIZES_BLOCK)
+        return self._next(_sizes, trials, rate)
 
-        return int(self._next(("size", trials, rate), 1, sizes)[0])
+    def each(self, n_rows: int, rate: float) -> NDArray[np.intp]:
+        """The rows, in their order, whose own independent coin of chance `rate` shows heads."""
+        return self._next(_tossed, n_rows, rate)
 
     def distinct(self, n_rows: int, size: int) -> NDArray[np.intp]:
         """A uniformly random sequence of `size` different row numbers, so that its beginnings are uniform sets too."""
-        if size * SPARSE_BATCH > n_rows:
-            chosen = self._current().choice(n_rows, size=size, replace=False, shuffle=True)
-            return chosen.astype(np.intp, copy=False)
-
-        def rows(generator: np.random.Generator, count: int) -> NDArray[Any]:
-            return generator.integers(0, n_rows, size=max(ROWS_BLOCK, count))
-
-        # The first different values of an independent uniform sequence are a uniform sequence without repetition.
-        taken = self._next(("row", n_rows), size, rows)
-        if len(set(taken.tolist())) == size:
-            return taken
-        seen = dict.fromkeys(taken.tolist())
-        while len(seen) < size:
-            seen |= dict.fromkeys(self._next(("row", n_rows), 1, rows).tolist())
-        return np.fromiter(seen, dtype=np.intp, count=size)
-
-    def _next(
-        self, kind: tuple[Any, ...], count: int, draw: Callable[[np.random.Generator, int], NDArray[Any]]
-    ) -> NDArray[np.intp]:
-        """The next `count` values of one kind, each handed out once."""
+        if 0 < size * size <= n_rows:
+            return self._next(_sequences, n_rows, size)
         generator = self._current()
         with self._lock:
-            waiting = self._waiting.get(kind)
-            if waiting is None or len(waiting) < count:
-                fresh = draw(generator, count).astype(np.intp, copy=False)
-                waiting = fresh if waiting is None else np.concatenate([waiting, fresh])
-            self._waiting[kind] = waiting[count:]
-        return waiting[:count].copy()
+            return generator.choice(n_rows, size=size, replace=False, shuffle=True).astype(np.intp, copy=False)
+
+    def _next(self, draw: Callable[[np.random.Generator, int, Any], list[Drawn]], n_rows: int, share: float) -> Drawn:
+        """The next of what `draw` draws, handed out once."""
+        generator = self._current()
+        with self._lock:
+            waiting = self._waiting.get((draw, n_rows, share))
+            if not waiting:
+                waiting = self._waiting[draw, n_rows, share] = draw(generator, n_rows, share)
+            drawn: Drawn = waiting.pop()
+        return drawn
+
+
+def _sizes(generator: np.random.Generator, trials: int, rate: float) -> list[int]:
+    drawn: list[int] = generator.binomial(trials, rate, size=SIZES_BLOCK).tolist()
+    return drawn
+
+
+def _sequences(generator: np.random.Generator, n_rows: int, size: int) -> list[NDArray[np.intp]]:
+    """Uniform sequences without repetition: independent uniform ones, less those that repeat a row.
+
+    At least every second remains where size² ≤ n_rows.
+    """
+    narrow = np.int32 if n_rows <= np.iinfo(np.int32).max else np.int64
+    kept: list[NDArray[np.intp]] = []
+    while not kept:
+        drawn = generator.integers(0, n_rows, size=(max(1, ROWS_BLOCK // size), size), dtype=narrow)
+        ordered = np.sort(drawn, axis=1)
+        kept = list(drawn[(ordered[:, 1:] != ordered[:, :-1]).all(axis=1)].astype(np.intp))
+    return kept
+
+
+def _tossed(generator: np.random.Generator, n_rows: int, rate: float) -> list[NDArray[np.intp]]:
+    """Coins for several batches, tossed one after another: ⌊E/λ⌋ tails lie between two heads, λ = −log(1 − rate).
+
+    E is a standard exponential, so that P[⌊E/λ⌋ ≥ k] = (1 − rate)ᵏ.
+    """
+    batches = max(1, int(ROWS_BLOCK / (n_rows * rate)))
+    coins = batches * n_rows
+    expected = coins * rate
+    decay = -math.log1p(-rate) if rate < 1.0 else math.inf
+    heads = np.full(1, -1, dtype=np.int64)
+    while heads[-1] < coins:
+        tails = generator.standard_exponential(int(expected + 6.0 * math.sqrt(expected)) + 8) / decay
+        # More tails than coins are as good as any other number of them, and cannot overflow.
+        steps = np.minimum(tails, coins).astype(np.int64) + 1
+        heads = np.concatenate([heads, heads[-1] + np.cumsum(steps)])
+    ends = np.searchsorted(heads, n_rows * np.arange(batches + 1)).tolist()
+    rows = heads.astype(np.intp, copy=False)
+    return [rows[start:end] - k * n_rows for k, (start, end) in enumerate(pairwise(ends))]
 
 
 class NoiseStream(_Stream):
@@ -116,7 +144,7 @@ class NoiseStream(_Stream):
 
     def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         generator = self._current()
-        size = math.prod(shape)
+        size = shape[0] if len(shape) == 1 else math.prod(shape)
         with self._lock:
             if size > self._block.size:
                 fresh = generator.standard_normal(max(size, NOISE_BLOCK))

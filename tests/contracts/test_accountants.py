@@ -364,3 +364,15 @@ def test_t18_lattices_beyond_the_limit_are_refused_before_allocation(monkeypatch
     monkeypatch.setattr(pld, "connect_dots", lambda *_: pytest.fail("allocated a lattice"))
     with pytest.raises(CannotCertify, match="fewer steps"):
         make_accountant("pld").epsilon(event(Poisson(0.01), 5.0, 10**13), DELTA, REPLACE)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 590, 11_351])
+def test_powers_of_a_spectrum(count):
+    """Within the rounding that docs/proofs/composition.md allows a power."""
+    rng = np.random.default_rng(0)
+    spectrum = np.fft.rfft(rng.dirichlet(np.ones(4096) * 0.01))
+    spectrum /= np.abs(spectrum).max()
+    moduli, angles = np.abs(spectrum).astype(np.longdouble), np.angle(spectrum).astype(np.longdouble)
+    expected = moduli**count * np.exp(1j * (angles * count))
+    error = np.abs(lattice._power(spectrum, count) - expected)
+    assert (error <= (8 * count + 8 * count) * np.finfo(float).eps * moduli**count + 1e-300).all()

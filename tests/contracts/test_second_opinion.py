@@ -34,6 +34,21 @@ def test_two_computations_agree(event, relation):
     assert accountant.certify(event, 1e-6, relation) == max(ours, library)
 
 
+@pytest.mark.parametrize(("event", "relation"), list(events()))
+def test_a_search_asks_a_bound_that_is_little_looser(event, relation):
+    accountant = PldAccountant()
+    exact, quick = (ask(event, 1e-6, relation) for ask in (accountant.epsilon, accountant.estimate))
+    assert exact * (1 - 1e-6) <= quick <= exact * 1.001
+
+
+def test_a_plan_is_certified_on_the_fine_lattice(monkeypatch):
+    """Whatever the search was told, the plan states what the fine lattice and the library say."""
+    sampler = make_sampler("fixed", N_ROWS, BATCH)
+    monkeypatch.setattr(PldAccountant, "estimate", lambda accountant, event, delta, relation: 0.499)
+    with pytest.raises(CannotCertify, match="disagree"):
+        calibrate(Budget(0.5, 1e-6), [Request("gradient", 3000, 1.0)], sampler, N_ROWS, cache=False)
+
+
 def test_a_plan_states_the_larger_of_the_two(monkeypatch):
     monkeypatch.setattr(pld, "_second_opinion", lambda *event: 0.5005)
     with pytest.raises(CannotCertify, match="disagree"):

@@ -69,7 +69,9 @@ LAWS = {
     "poisson-everyone": (Poisson(1.0), np.eye(N + 1)[N]),
     "truncated-often": (TruncatedPoisson(0.4, 4, N), truncated_sizes(0.4, 4)),
     "truncated-never": (TruncatedPoisson(0.2, 12, N), binomial_sizes(0.2)),
+    "truncated-short": (TruncatedPoisson(0.2, 3, N), truncated_sizes(0.2, 3)),
     "fixed": (WithoutReplacement(5, N), np.eye(N + 1)[5]),
+    "fixed-few": (WithoutReplacement(3, N), np.eye(N + 1)[3]),
     "full": (Everything(), np.eye(N + 1)[N]),
 }
 
@@ -79,6 +81,28 @@ class TestBatches:
     def test_law(self, name):
         sampler, sizes = LAWS[name]
         check_batches(memberships(sampler), sizes)
+
+    def test_coins_of_a_long_table(self):
+        """Thousands of rows to a head, and blocks that end within a batch: sizes, places and gaps."""
+        n, rate, draws = 100_000, 3e-4, 2_000
+        stream = make_streams(0).sampling
+        batches = [Poisson(rate).draw(n, stream).rows for _ in range(draws)]
+        assert all((np.diff(rows) > 0).all() for rows in batches)
+        rows = np.concatenate(batches)
+        assert rows.min() >= 0
+        assert rows.max() < n
+        require(stats.binomtest(len(rows), n * draws, rate).pvalue, "heads in all")
+        sizes = np.array([len(each) for each in batches])
+        dispersion = float(((sizes - n * rate) ** 2).sum() / (n * rate * (1 - rate)))
+        require(2 * min(stats.chi2.cdf(dispersion, draws), stats.chi2.sf(dispersion, draws)), "spread of sizes")
+        require(stats.chisquare(np.bincount(rows * 50 // n, minlength=50)).pvalue, "places")
+        gaps = np.concatenate([np.diff(each) for each in batches])
+        for k in (1, 10, 100):
+            width = np.arange(1, k + 1)
+            expected = draws * float(((n - width) * rate**2 * (1 - rate) ** (width - 1)).sum())
+            # Pairs of heads that share one are not independent: at most 2k·rate others for each.
+            deviation = np.sqrt(expected * (1 + 4 * k * rate))
+            require(2 * stats.norm.sf(abs((gaps <= k).sum() - expected) / deviation), f"gaps up to {k}")
 
     def test_law_with_operating_system_entropy(self):
         sampler, sizes = LAWS["truncated-often"]

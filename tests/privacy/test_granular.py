@@ -14,6 +14,7 @@ from scipy import sparse, stats
 
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
+from dpadmm.kernels.reference import on_grid
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
@@ -180,7 +181,7 @@ class TestCharge:
             # Entries that round apart although they hardly differ.
             base = (np.rint(base / grid) + 0.5) * grid - 1e-3 * grid * np.sign(step)
             moved = base + 2e-3 * grid * np.sign(step)
-            distance = np.linalg.norm(arithmetic.on_grid(base, grid) - arithmetic.on_grid(moved, grid)) * grid
+            distance = np.linalg.norm(on_grid(base, grid) - on_grid(moved, grid)) * grid
             allowed = np.linalg.norm(moved - base) + grid * math.sqrt(d)
             assert distance <= allowed * (1 + 1e-12)
             worst = max(worst, distance / allowed)

@@ -139,6 +139,32 @@ def test_rings_agree_with_each_other_and_with_the_fourier_transform(nu, d, outpu
         np.testing.assert_allclose(namespace.ring(g, ring.decay, ring.gain), by_fft, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(0,), (1,), (55,), (7, 3)])
+@pytest.mark.parametrize("grid", [2.0**-30, 1.0, 2.0**-300])
+def test_a_granular_release_has_the_same_bits(shape, grid):
+    """Halves between two grid points, zeros of both signs, and counts close to 2⁵¹ among the sums."""
+    rng = np.random.default_rng(0)
+    sums = grid * np.where(rng.random(shape) < 0.5, rng.integers(-9, 9, shape) / 2, rng.normal(0, 2.0**45, shape))
+    noise = rng.standard_normal(shape)
+    for total in (sums, -0.0 * sums, np.asfortranarray(sums)):
+        found, expected = (
+            namespace.granular(total, noise, grid, 1e7 * grid, 1234.5) for namespace in (compiled, reference)
+        )
+        np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
+        assert not np.shares_memory(found, noise)
+        assert not np.shares_memory(found, total)
+
+
+def test_a_granular_release_counts_whole_cells():
+    """What is released is (whole + whole) · grid / denominator, whatever the sum was below the grid."""
+    rng = np.random.default_rng(1)
+    total, noise, grid = rng.standard_normal(1000), rng.standard_normal(1000), 2.0**-10
+    for namespace in (compiled, reference):
+        cells = namespace.granular(total, noise, grid, 3.0, 1.0) / grid
+        np.testing.assert_array_equal(cells, np.rint(cells))
+        np.testing.assert_allclose(cells * grid, total + 3.0 * noise, atol=grid)
+
+
 CONSTRAINTS = {
     "identity": Constraint.identity(6),
     "free": Constraint.identity(6, free=1),

@@ -6,6 +6,7 @@ The kernels of a namespace have the same signatures and agree to rounding:
 |--------------|---------------------------------------------------------------------|
 | dense_sum    | sum of clipped gradients (or differences) over dense rows           |
 | sparse_sum   | the same over CSR rows                                              |
+| granular     | sum and noise rounded to one grid, added and divided; bit by bit    |
 | ring         | smoothing on a ring by two recursions                               |
 | tail         | everything an ADMM step does after the gradient                     |
 | visits       | a hidden pass of noisy gradient ADMM, one row after another         |

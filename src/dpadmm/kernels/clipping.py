@@ -32,14 +32,12 @@ def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm:
     *Formal guarantees.* For clips of at least `SMALLEST_CLIP`, each returned slope times its row has norm at most
     `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite. `LocalRows` holds finite rows only.
     """
-    slopes = np.where(np.isfinite(slopes), slopes, 0.0).astype(np.float64)
+    usable = np.isfinite(slopes) & _per_row(np.isfinite(row_norms), slopes)
+    slopes = np.where(usable, slopes, 0.0).astype(np.float64, copy=False)
     sizes = np.abs(slopes) if slopes.ndim == 1 else _vector_norms(slopes)
-    with np.errstate(over="ignore", invalid="ignore"):
-        norms = sizes * row_norms
-    slopes = np.where(_per_row(np.isfinite(row_norms), slopes), slopes, 0.0)
-    limit = clip_norm * SAFETY
-    factors = np.ones_like(norms)
-    np.divide(limit, norms, out=factors, where=norms > limit)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        # A slope of zero times an infinite norm is no number, which the minimum leaves out.
+        factors = np.fmin(1.0, clip_norm * SAFETY / (sizes * row_norms))
     return np.asarray(slopes * _per_row(factors, slopes))
 
 

@@ -82,7 +82,9 @@ def dense_sum(
     # One place for all blocks: fresh megabytes for each would cost more than the products.
     room = np.empty((min(stop - start, max(1, BLOCK_ENTRIES // max(1, X.shape[1]))), X.shape[1]))
     for block, weight in _blocks(rows, weights, start, stop, X.shape[1]):
-        mapped = _mapped_dense(X[block], lower, upper, inverse, factors[block], room)
+        # `take` copies whole rows; an index looks at each entry's place.
+        taken = X[block] if rows is None else X.take(block, axis=0)
+        mapped = _mapped_dense(taken, lower, upper, inverse, factors[block], room)
         margin = factors[block, None] * (products(mapped, points[:, :-1]) + points[:, -1])
         there = None if anchors is None else factors[block, None] * (products(mapped, anchors[:, :-1]) + anchors[:, -1])
         slopes = _coefficients(margin, there, target[:, block].T, norms[block], gradient_clip, clip, code, parameter)
@@ -125,6 +127,24 @@ def sparse_sum(
         total[:-1] += mapped.T @ slopes
         total[-1] += slopes.sum(axis=0)
     return total
+
+
+def granular(total: Array, noise: Array, grid: float, deviation: float, denominator: float) -> Array:
+    """(R(deviation · noise) + R(total)) / denominator, where R rounds to whole multiples of `grid`, a power of two.
+
+    Nothing but the two roundings and the last product rounds: the compiled kernel has the same bits.
+    """
+    answer = noise * (deviation / grid)
+    np.rint(answer, out=answer)
+    answer += on_grid(total, grid)
+    answer *= grid / denominator
+    return answer
+
+
+def on_grid(values: Array, grid: float) -> Array:
+    """Values in whole units of a power of two."""
+    counts = values / grid
+    return np.rint(counts, out=counts)
 
 
 def ring(g: Array, decay: float, gain: float) -> Array:

@@ -1,4 +1,4 @@
-"""Post-processing of a released gradient: smoothing on a ring, and the rest of an ADMM step, each in one call.
+"""A release, and what follows it: smoothing on a ring, and the rest of an ADMM step, each in one call.
 
 As in `gradients`, what is inlined stays in this file. Arrays of several outputs are read row by row as one vector.
 """
@@ -11,6 +11,16 @@ from dpadmm.kernels.jit import kernel
 
 U = np.uintp
 NEGLIGIBLE_EXPONENT = 40.0
+
+
+@kernel()
+def granular(total, noise, grid, deviation, denominator):
+    answer = np.empty(total.size)
+    sums, normals = total.ravel(), noise.ravel()
+    scale, unit = deviation / grid, grid / denominator
+    for k in range(answer.size):
+        answer[k] = (np.rint(normals[k] * scale) + np.rint(sums[k] / grid)) * unit
+    return answer.reshape(total.shape)
 
 
 @kernel("contract")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm import kernels
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
 from dpadmm.oracles.rows import Preparable, Rows, Scored, State, Visited
 from dpadmm.oracles.sums import LatticeSum, Sum, joined
@@ -73,6 +74,7 @@ class PrivateOracle:
             raise QueryRefused("a table of far more rows than declared; declare a public number nearer to theirs")
         self._rounding = arithmetic.summation_error(self._most_rows, rows.point_shape[0])
         self._variation = 0.0
+        self._sound: set[str] = set()
         self._asked: Counter[str] = Counter()
         self._performed: Counter[str] = Counter()
         self._program: Program | None = None
@@ -241,11 +243,8 @@ class PrivateOracle:
         grid, deviation = arithmetic.granularity(
             clip_norm, query.noise_multiplier, self._most_rows, self._rounding, total.size
         )
-        answer = self._streams.noise.standard_normal(total.shape)
-        answer *= deviation / grid
-        np.rint(answer, out=answer)
-        answer += arithmetic.on_grid(total, grid)
-        answer *= grid / query.denominator
+        noise = self._streams.noise.standard_normal(total.shape)
+        answer: Array = kernels.active().granular(total, noise, grid, deviation, query.denominator)
         return answer
 
     def _exactly(self, query: Query, clip_norm: float, total: LatticeSum) -> Array:
@@ -293,7 +292,7 @@ class PrivateOracle:
         """One query at a time, in the process that made the oracle: neither threads nor forks may ask one twice."""
         if os.getpid() != self._process:
             raise QueryRefused("an oracle answers only in the process that made it; make a new plan in each process")
-        return _Admission(self._lock, self._admit, kind, points)
+        return _Admission(self, kind, points)
 
     def _admit(self, kind: str, *points: Array) -> Query:
         query = self._queries.get(kind)
@@ -301,6 +300,23 @@ class PrivateOracle:
             raise QueryRefused(f"the plan contains no {kind!r} query")
         if self._asked[kind] >= query.count:
             raise QueryRefused(f"all {query.count} planned {kind!r} queries have been answered")
+        if kind not in self._sound:
+            self._require_sound(query)
+            self._sound.add(kind)
+        if (query.statistic is None and query.passage is None) != bool(points):
+            raise QueryRefused(f"the plan's {kind!r} query is of another sort")
+        for point in points:
+            if point.shape != self._seen.point_shape:
+                raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")
+            entries = point.ravel()
+            # NaN and infinity fail the comparison too.
+            if not entries.dot(entries) <= LARGEST_POINT**2:
+                raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
+        self._asked[kind] += 1
+        return query
+
+    def _require_sound(self, query: Query) -> None:
+        """What a query must be whenever it is asked. Queries never change, so one look is enough."""
         if not (math.isfinite(query.noise_multiplier) and query.noise_multiplier > 0):
             raise QueryRefused("a query without noise is never answered")
         if query.statistic is not None:
@@ -310,16 +326,6 @@ class PrivateOracle:
                 raise QueryRefused("a statistic reads every row, and the plan counts on a sample")
         if (query.passage is None) == isinstance(query.sampler, Permutation):
             raise QueryRefused("a secret order of all rows belongs to a hidden pass, and only to one")
-        if (query.statistic is None and query.passage is None) != bool(points):
-            raise QueryRefused(f"the plan's {kind!r} query is of another sort")
-        for point in points:
-            if point.shape != self._seen.point_shape:
-                raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")
-            # NaN and infinity fail the comparison too.
-            if not np.vdot(point, point) <= LARGEST_POINT**2:
-                raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
-        self._asked[kind] += 1
-        return query
 
     def _count(self, query: Query) -> None:
         """Only what the plan holds can be performed; anything else leaves the promise unkept."""
@@ -337,24 +343,24 @@ class PrivateOracle:
 class _Admission:
     """Holds the lock and silences the arithmetic while one admitted query is answered."""
 
-    __slots__ = ("_admit", "_kind", "_lock", "_points", "_silence")
+    __slots__ = ("_kind", "_oracle", "_points", "_silence")
 
-    def __init__(self, lock: threading.Lock, admit: Callable[..., Query], kind: str, points: tuple[Array, ...]) -> None:
-        self._lock, self._admit, self._kind, self._points = lock, admit, kind, points
-        self._silence = np.errstate(all="ignore")
+    def __init__(self, oracle: PrivateOracle, kind: str, points: tuple[Array, ...]) -> None:
+        self._oracle, self._kind, self._points = oracle, kind, points
 
     def __enter__(self) -> Query:
-        self._lock.acquire()
+        self._oracle._lock.acquire()
+        self._silence = np.errstate(all="ignore")
         self._silence.__enter__()
         try:
-            return self._admit(self._kind, *self._points)
+            return self._oracle._admit(self._kind, *self._points)
         except BaseException:
             self.__exit__()
             raise
 
     def __exit__(self, *failure: object) -> None:
         self._silence.__exit__(None, None, None)
-        self._lock.release()
+        self._oracle._lock.release()
 
 
 def _once_each(batch: Batch, n_rows: int) -> NDArray[np.intp]:

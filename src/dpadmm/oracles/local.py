@@ -212,30 +212,19 @@ class LocalRows:
         engine = kernels.active() if isinstance(self._code, int) else reference
         kernel = engine.sparse_sum if self._is_sparse else engine.dense_sum
         point, there = self._point(x), None if anchor is None else self._point(anchor)
-        weights = self._weights_of(batch)
+        rows, weights = batch.rows, self._weights_of(batch)
+        table = (*self._arrays, self._norms, self._columns, rows, weights)
+        asked = (point, there, gradient_clip, clip, self._code, self._parameter)
+        if rows is not None and len(rows) <= LONGEST_RUN:
+            self._pages.after(len(rows) * PAGE_BYTES)
+            return self._answer(kernel(*table, 0, len(rows), *asked))
 
         def part(start: int, stop: int) -> Array:
-            total: Array = kernel(
-                *self._arrays,
-                self._norms,
-                self._columns,
-                batch.rows,
-                weights,
-                start,
-                stop,
-                point,
-                there,
-                gradient_clip,
-                clip,
-                self._code,
-                self._parameter,
-            )
-            self._pages.after((stop - start) * (self._row_bytes if batch.rows is None else PAGE_BYTES))
+            total: Array = kernel(*table, start, stop, *asked)
+            self._pages.after((stop - start) * (self._row_bytes if rows is None else PAGE_BYTES))
             return total
 
-        if batch.rows is not None and len(batch.rows) <= LONGEST_RUN:
-            return self._answer(part(0, len(batch.rows)))
-        count = self.n_rows if batch.rows is None else len(batch.rows)
+        count = self.n_rows if rows is None else len(rows)
         return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL))
 
     def _weights_of(self, batch: Batch) -> Array | None:
@@ -255,7 +244,7 @@ class LocalRows:
             x = x.reshape(self._kernel_shape)
         elif not self._is_sparse:
             x = x.T
-        return np.ascontiguousarray(x, dtype=self._precision)
+        return x.astype(self._precision, order="C", copy=False)
 
     def _answer(self, total: Array) -> Array:
         """A kernel's sum in the coordinates and the shape of a point."""

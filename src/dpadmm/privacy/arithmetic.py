@@ -114,12 +114,6 @@ def granularity(
     return grid, noise_multiplier * clip_norm * (1.0 + slack(rounding, grid, entries, clip_norm))
 
 
-def on_grid(values: NDArray[np.float64], grid: float) -> NDArray[np.float64]:
-    """Values in whole units of a power of two."""
-    counts = values / grid
-    return np.rint(counts, out=counts)
-
-
 def exact_deviations(noise: float, unit: float | NDArray[np.float64]) -> NDArray[np.int64]:
     """Standard deviations in whole lattice units, never below `noise`."""
     return np.ceil(noise * (1.0 + 2.0**-40) / np.asarray(unit)).astype(np.int64)

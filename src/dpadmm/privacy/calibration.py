@@ -10,7 +10,8 @@ from functools import singledispatch
 from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, SchemeMismatch
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
-from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.accountants.base import Estimating
+from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
@@ -225,19 +226,21 @@ def _event(requests: Sequence[Request], sampler: Sampler, scale: float) -> Event
 def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], sampler: Sampler) -> tuple[float, float]:
     """(scale, ε) with ε in [0.997, 1]·budget.epsilon, by a bracketed secant on log ε against log scale."""
     refusal: CannotCertify | None = None
+    bound = judge.estimate if isinstance(judge, Estimating) else judge.epsilon
 
     def excess(log_scale: float) -> float:
         nonlocal refusal
         event = _event(requests, sampler, math.exp(log_scale))
         try:
-            epsilon = judge.epsilon(event, budget.delta, budget.relation)
+            epsilon = bound(event, budget.delta, budget.relation)
         except CannotCertify as error:
             refusal = error
             return math.inf
         return math.log(max(epsilon, 1e-12) / budget.epsilon)
 
-    start = _first_guess(budget, requests, sampler) + RENYI_HEAD_START.get((judge.name, sampler.name), 0.0)
-    found = bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
+    guess, slope = _first_guess(budget, requests, sampler)
+    start = guess + RENYI_HEAD_START.get((judge.name, sampler.name), 0.0)
+    found = bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM), slope)
     if found is None:
         if refusal is not None:
             raise refusal
@@ -272,12 +275,12 @@ def _confirmed(
 
 
 def bracketed_secant(
-    excess: Callable[[float], float], start: float, lowest: float, aim: float
+    excess: Callable[[float], float], start: float, lowest: float, aim: float, slope: float = -1.2
 ) -> tuple[float, float] | None:
-    """A point x of a decreasing function with lowest ≤ excess(x) ≤ 0, or None."""
+    """A point x of a decreasing function with lowest ≤ excess(x) ≤ 0, or None; `slope` is what is known of it."""
     low, high, narrow = -math.inf, math.inf, 1e-9
     last: tuple[float, float] | None = None
-    x, slope = start, -1.2
+    x = start
     for _ in range(MAX_EVALUATIONS):
         value = excess(x)
         if lowest <= value <= 0:
@@ -299,8 +302,8 @@ def bracketed_secant(
     return None
 
 
-def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) -> float:
-    """log scale at which the central limit theorem for composition meets the budget."""
+def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) -> tuple[float, float]:
+    """log scale at which the central limit theorem for composition meets the budget, and d log ε / d log scale."""
     from scipy.optimize import brentq
 
     target = gaussian_shift(budget.epsilon, budget.delta)
@@ -322,4 +325,8 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
             f"given requests whose fixed noise costs all of epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
             "expected something left for the others; fix more noise, or raise epsilon"
         )
-    return float(brentq(surplus, -15.0, 35.0, xtol=1e-3))
+    guess = float(brentq(surplus, -15.0, 35.0, xtol=1e-3))
+    step = 0.01
+    shift_per_scale = (surplus(guess + step) - surplus(guess)) / (2.0 * step)
+    dearer = gaussian_epsilon(target * math.exp(step), budget.delta)
+    return guess, shift_per_scale * math.log(dearer / budget.epsilon) / step

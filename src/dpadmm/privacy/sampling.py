@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,7 @@ from dpadmm.registry import Registry
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 
 
-@dataclass(frozen=True, eq=False)
-class Batch:
+class Batch(NamedTuple):
     """Row numbers with a 0/1 weight each; `None` stands for every row. An empty batch is legal."""
 
     rows: NDArray[np.intp] | None
@@ -62,7 +61,7 @@ class Poisson:
         _require_rate(self.rate)
 
     def draw(self, n_rows: int, stream: SamplingStream) -> Batch:
-        return Batch(stream.distinct(n_rows, stream.binomial(n_rows, self.rate)))
+        return Batch(stream.each(n_rows, self.rate))
 
     def denominator(self, n_rows: int) -> float:
         return self.rate * n_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Problem:
         """Shape of x: (d,) for one output, (d, outputs) for several."""
         return self._with_outputs(self.constraint.n_features)
 
-    @property
+    @cached_property
     def smoothness(self) -> float:
         """Lipschitz constant of the gradient of any mean of row losses plus the ridge."""
         return self.loss.curvature_bound * self.row_norm**2 + self.ridge
@@ -83,6 +84,8 @@ class Problem:
 
     def public_gradient(self, x: Array) -> Array:
         """Gradient of the public ridge."""
+        if self.ridge == 0.0:
+            return np.zeros_like(x)
         return self.ridge_weights.reshape(-1, *([1] * (x.ndim - 1))) * x
 
     def penalty(self, x: Array) -> float:

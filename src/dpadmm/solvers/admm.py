@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +59,7 @@ class Average:
         return Iterate(self.x / self.weight, self.y / self.weight, self.dual / self.weight)
 
 
-@dataclass(frozen=True, eq=False)
-class AveragedState:
+class AveragedState(NamedTuple):
     """Steps taken, all blocks and their sums in one vector, and the weight of the sums."""
 
     t: int

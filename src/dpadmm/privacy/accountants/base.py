@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
 from dpadmm.privacy.budget import Relation
@@ -40,6 +40,15 @@ class Accountant(Protocol):
 
     def proof_status(self, event: Event, relation: Relation) -> str:
         """Where the proof of the certificate is, for the privacy statement."""
+        ...
+
+
+@runtime_checkable
+class Estimating(Protocol):
+    """An accountant with a faster bound for searches, which ask often and have their result certified."""
+
+    def estimate(self, event: Event, delta: float, relation: Relation) -> float:
+        """An upper bound on ε, looser than `epsilon` by less than a thousandth of it."""
         ...
 
 

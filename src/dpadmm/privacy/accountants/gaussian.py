@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -80,6 +81,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return high
 
 
+@lru_cache(maxsize=256)
 def gaussian_shift(epsilon: float, delta: float) -> float:
     """Largest µ whose Gaussian release is (ε, δ)-private, to six digits: where a calibration starts."""
     low, high = 1e-12, 1.0

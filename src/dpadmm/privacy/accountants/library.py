@@ -21,7 +21,9 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 
-FINEST, MAX_POINTS = 1e-4, 4e5
+# Lattice spacing in standard deviations of one loss, and of their sum; spacings keep e^spacing close to one.
+OF_ONE, OF_ALL, WIDEST = 0.08, 1 / 400, 0.005
+MAX_POINTS = 4e5
 
 
 def library_epsilon(event: Event, delta: float, relation: Relation, reach: float, spread: float) -> float:
@@ -34,9 +36,11 @@ def library_epsilon(event: Event, delta: float, relation: Relation, reach: float
     spread : float
         Standard deviation of the total privacy loss, for the size of the lattice.
     """
-    interval = max(min(FINEST, spread / 400), 2 * reach / MAX_POINTS, 40 * spread / (5 * MAX_POINTS))
+    count = sum(part.count for part in event.parts)
+    finest = spread * min(OF_ONE / math.sqrt(count), OF_ALL)
+    interval = max(min(finest, WIDEST), 2 * reach / MAX_POINTS, 40 * spread / (5 * MAX_POINTS))
     composed: Any = None
-    tail = min(1e-15, 1e-3 * delta / sum(part.count for part in event.parts))
+    tail = min(1e-15, 1e-3 * delta / count)
     for part, count in _parts(event, relation, interval, tail):
         power = part.self_compose(count) if count > 1 else part
         composed = power if composed is None else composed.compose(power)
@@ -67,6 +71,7 @@ def _parts(event: Event, relation: Relation, interval: float, tail: float) -> li
             sampled = from_gaussian_mechanism(
                 part.noise_multiplier,
                 value_discretization_interval=interval,
+                log_mass_truncation_bound=math.log(tail),
                 sampling_prob=part.sampler.rate,
                 neighboring_relation=names[relation],
             )

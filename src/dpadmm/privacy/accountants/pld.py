@@ -32,6 +32,8 @@ Profile = Callable[[ArrayLike], NDArray[np.float64]]
 
 # Lattice spacing in standard deviations of one loss: 0.02 inflates the variance by less than 1e-4.
 FINE, COARSE = 0.02, 0.1
+# What a search widens the spacing by: the variance grows by less than a thousandth.
+WIDER = (3.0, 6.0, 36.0)
 # Spacing that keeps e^spacing close to one, for very large losses.
 WIDEST = 0.005
 # Probability, over all releases, that a loss above the lattice is treated as infinite.
@@ -48,9 +50,6 @@ class Pair:
     forward: Profile
     backward: Profile
     count: int
-
-    def reversed(self) -> Pair:
-        return Pair(self.backward, self.forward, self.count)
 
 
 @ACCOUNTANTS.register("pld")
@@ -76,6 +75,11 @@ class PldAccountant:
         self.check(event, relation)
         require_probability(delta)
         return _worst(event, relation, lambda composition: composition.epsilon(delta))
+
+    def estimate(self, event: Event, delta: float, relation: Relation) -> float:
+        self.check(event, relation)
+        require_probability(delta)
+        return _worst(event, relation, lambda composition: composition.epsilon(delta), WIDER)
 
     def certify(self, event: Event, delta: float, relation: Relation) -> float:
         """The larger of two computations: this module's, and dp_accounting's own composition."""
@@ -155,9 +159,13 @@ def _pair(part: Part, relation: Relation) -> Pair:
     return Pair(both, both, part.count)
 
 
-def _worst(event: Event, relation: Relation, ask: Callable[[Composition], float]) -> float:
+def _worst(
+    event: Event,
+    relation: Relation,
+    ask: Callable[[Composition], float],
+    widenings: tuple[float, ...] = (1.0, 6.0, 36.0),
+) -> float:
     """The larger answer of both directions, on the finest lattice that fits into memory."""
-    widenings = (1.0, 6.0, 36.0)
     for widening in widenings:
         try:
             return max(ask(composition) for composition in _compositions(event, relation, widening))
@@ -169,17 +177,24 @@ def _worst(event: Event, relation: Relation, ask: Callable[[Composition], float]
 
 
 def _compositions(event: Event, relation: Relation, widening: float = 1.0) -> list[Composition]:
-    """One composition per direction in which the two tables can be compared."""
+    """One composition per direction in which the two tables can be compared, both on one lattice."""
     found = pairs(event, relation)
-    directions = [found]
-    if any(pair.forward is not pair.backward for pair in found):
-        directions.append([pair.reversed() for pair in found])
-    return [_composition(direction, widening) for direction in directions]
-
-
-def _composition(found: list[Pair], widening: float) -> Composition:
     count = sum(pair.count for pair in found)
     sketches = [_sketch(pair, TAIL / count) for pair in found]
+    interval = _spacing(found, sketches, widening)
+    values = [_on_lattice(pair, largest, interval) for pair, (largest, _) in zip(found, sketches, strict=True)]
+    counts = [pair.count for pair in found]
+    directions = [values]
+    if any(pair.forward is not pair.backward for pair in found):
+        directions.append([(backward, forward) for forward, backward in values])
+    return [
+        Composition([(connect_dots(*both, interval), count) for both, count in zip(direction, counts, strict=True)])
+        for direction in directions
+    ]
+
+
+def _spacing(found: list[Pair], sketches: list[tuple[float, float]], widening: float) -> float:
+    count = sum(pair.count for pair in found)
     deviation = math.sqrt(sum(p.count * second for p, (_, second) in zip(found, sketches, strict=True)) / count)
     reach = max(largest for largest, _ in sketches)
     # The window of the sum spans some forty standard deviations.
@@ -190,13 +205,14 @@ def _composition(found: list[Pair], widening: float) -> Composition:
             f"given {count} releases with privacy losses up to {reach:.3g}, which need a lattice of more than "
             f"{MAX_POINTS} points; expected a smaller one; use more noise, fewer steps or a larger batch"
         )
-    parts = []
-    for pair, (largest, _) in zip(found, sketches, strict=True):
-        grid = interval * np.arange(math.ceil(largest / interval) + 1)
-        forward = pair.forward(grid)
-        backward = forward if pair.forward is pair.backward else pair.backward(grid)
-        parts.append((connect_dots(forward, backward, interval), pair.count))
-    return Composition(parts)
+    return interval
+
+
+def _on_lattice(pair: Pair, largest: float, interval: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both profiles at 0, interval, 2·interval, … up to the largest loss."""
+    grid = interval * np.arange(math.ceil(largest / interval) + 1)
+    forward = pair.forward(grid)
+    return forward, forward if pair.forward is pair.backward else pair.backward(grid)
 
 
 def _sketch(pair: Pair, tail: float) -> tuple[float, float]:

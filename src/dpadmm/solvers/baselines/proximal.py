@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
 
-@dataclass(frozen=True, eq=False)
-class ProximalState:
+class ProximalState(NamedTuple):
     t: int
     x: admm.Array
     total: admm.Array
