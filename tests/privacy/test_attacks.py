@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import replace
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,19 +13,16 @@ from dpadmm.audit.attacks import attacks_on
 from dpadmm.audit.hidden import HiddenRun, smallest_program
 from dpadmm.audit.interrogation import Interrogation
 from dpadmm.audit.neighbours import Forgery
-from dpadmm.audit.saved import attack_all, restated
-from dpadmm.audit.searched import RowScores
+from dpadmm.audit.saved import restated
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation import PrivateGraph, PrivateQuantileClipper
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.sampling import Everything
-from dpadmm.privacy.selection import Repetitions
 from dpadmm.randomness import make_selection_stream, make_streams
-from experiments.mutants import half_the_exact_deviation, less_noise
+from experiments.mutants import half_the_exact_deviation, less_noise, less_noise_on
 
 ROWS = 400
 
@@ -45,22 +40,6 @@ def searched(epsilon=1.0, delta=1e-3, rows=ROWS, trials="geometric", mean=3.0, *
     model = DPLogisticRegression(epsilon, delta, classes=(0, 1), **{"solver": "dp-gd", "steps": 2, **more})
     search = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, trials=trials, mean_trials=mean, validation=0.5)
     return search.fit(*table(rows)).best_estimator_
-
-
-@contextmanager
-def less_noise_on(kind, factor):
-    """On the releases of one kind of query."""
-    honest = PrivateOracle.release
-
-    def release(oracle, query, clip_norm, total):
-        quiet = query.noise_multiplier * (factor if query.kind == kind else 1.0)
-        return honest(oracle, replace(query, noise_multiplier=quiet), clip_norm, total)
-
-    with (
-        patch.object(PrivateOracle, "release", release),
-        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
-    ):
-        yield
 
 
 def refuted(model, runs=300):
@@ -230,14 +209,6 @@ class TestSearches:
         assert not refuted(model)
         with less_noise(0.02):
             assert refuted(model)
-
-    @pytest.mark.slow
-    def test_that_make_many_more_trials_than_stated_are_refuted(self):
-        model = searched(1.0, 0.05, rows=18, trials="logarithmic", mean=1.5)
-        attacks = [RowScores(model.plan_, make_selection_stream(0))]
-        assert attack_all(model.plan_, attacks, make_streams(0), 1000).lower_bound <= 1.0
-        with patch.object(Repetitions, "draw", lambda law, stream: 60):
-            assert attack_all(model.plan_, attacks, make_streams(0), 1000).lower_bound > 1.0
 
 
 class TestWhatIsNotAttacked:

@@ -248,9 +248,13 @@ def _tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool
 
 def _tried(found: ModelAudit) -> list[tuple[str, str]]:
     """What was attacked, and whether the solver was run too."""
-    asked = "once again, and asked what was planned" if found.rehearsed else "not again: not all of it is stored"
+    asked = (
+        "once, and asked what was planned"
+        if found.rehearsed
+        else "no: only for a single fit without hidden passes, all of whose options are stored"
+    )
     if found.attacks[1:]:
-        attacks = f"{len(found.attacks)}, at the same number of runs each: {'; '.join(found.attacks)}"
+        attacks = f"{len(found.attacks)} times, with as many runs each: {'; '.join(found.attacks)}"
     else:
         attacks = found.attacks[0]
     return [("attacked", attacks), ("solver was run", asked)]
@@ -339,7 +343,7 @@ def _print_two_tables(title: str, result: AuditResult, relation: str, more: Sequ
 
 def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
     seen = (
-        f"noise below {result.detectable_noise:.2f} of what is needed would be seen in 95 of 100 such audits"
+        f"noise below {result.detectable_noise:.2g} of what is needed would be seen in 95 of 100 such audits"
         if result.detectable_noise
         else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
     )
