@@ -16,14 +16,17 @@ from unittest.mock import patch
 import numpy as np
 
 from dpadmm import DPLogisticRegression, DPSearchCV
-from dpadmm.audit import audit_fit, audit_one_run, audit_solver, epsilon_lower_bound, worst_pair
+from dpadmm.audit import audit_fit, audit_model, audit_one_run, audit_solver, epsilon_lower_bound, worst_pair
 from dpadmm.audit.end_to_end import SMALL_CLIP
 from dpadmm.audit.neighbours import Table
 from dpadmm.audit.printed import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
+from dpadmm.audit.saved import attack_all
+from dpadmm.audit.searched import RowScores
 from dpadmm.estimators.search.parts import Part
 from dpadmm.estimators.search.trial import Bench
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
+from dpadmm.preparation import PrivateQuantileClipper
 from dpadmm.privacy import arithmetic, plan_cache
 from dpadmm.privacy.accountants import iteration
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
@@ -31,6 +34,7 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
+from dpadmm.privacy.selection import Repetitions
 from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments
 from dpadmm.problem import Squared
 from dpadmm.problem.rowmap import RowMap
@@ -92,6 +96,29 @@ def less_noise(factor: float) -> Iterator[None]:
         patch.object(LocalRows, "noisy_pass", noisy_pass),
         patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
     ):
+        yield
+
+
+@contextmanager
+def less_noise_on(kind: str, factor: float) -> Iterator[None]:
+    """On the releases of one kind of query."""
+    honest = PrivateOracle.release
+
+    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
+        quiet = query.noise_multiplier * (factor if query.kind == kind else 1.0)
+        return honest(oracle, replace(query, noise_multiplier=quiet), clip_norm, total)
+
+    with (
+        patch.object(PrivateOracle, "release", release),
+        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
+    ):
+        yield
+
+
+@contextmanager
+def many_trials(number: int) -> Iterator[None]:
+    """Always the same number, whatever the law that was stated."""
+    with patch.object(Repetitions, "draw", lambda law, stream: number):
         yield
 
 
@@ -390,6 +417,49 @@ def score_almost_without_noise(runs: int) -> Verdict:
     return Verdict(1.0, bound(0.02), bound(1.0), runs)
 
 
+# -- audits of saved models --------------------------------------------------------------------------------------------
+
+
+def of_model(make: Callable[[], Any], broken: Callable[[], Any]) -> Callable[[int], Verdict]:
+    """The honest model, audited by a broken library."""
+
+    def audit(runs: int) -> Verdict:
+        model = make()
+        with broken():
+            found = audit_model(model, runs, random_state=0)
+        return Verdict(found.claimed, found.lower_bound, audit_model(model, runs, random_state=0).lower_bound, runs)
+
+    return audit
+
+
+def of_scores(make: Callable[[], Any], broken: Callable[[], Any]) -> Callable[[int], Verdict]:
+    """The score of a search alone, which takes no fit."""
+
+    def bound(plan: Any, runs: int) -> float:
+        attacks = [RowScores(plan, make_selection_stream(0))]
+        return attack_all(plan, attacks, make_streams(0), runs).lower_bound
+
+    def audit(runs: int) -> Verdict:
+        plan = make().plan_
+        with broken():
+            found = bound(plan, runs)
+        return Verdict(plan.budget.epsilon, found, bound(plan, runs), runs)
+
+    return audit
+
+
+def fitted(rows: int = 400, delta: float = 1e-3, **options: Any) -> Any:
+    X = np.random.default_rng(0).normal(size=(rows, 3))
+    return DPLogisticRegression(1.0, delta, classes=(0, 1), **options).fit(X, (X[:, 0] > 0).astype(int))
+
+
+def searched(rows: int, delta: float, **options: Any) -> Any:
+    X = np.random.default_rng(0).normal(size=(rows, 3))
+    model = DPLogisticRegression(1.0, delta, classes=(0, 1), solver="dp-gd", steps=2)
+    search = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, validation=0.5, **options)
+    return search.fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
+
+
 # -- the algorithms as printed -----------------------------------------------------------------------------------------
 
 
@@ -483,6 +553,29 @@ MUTANTS: dict[str, Mutant] = {
         "DP-SADMM as printed, where its theorem does not hold",
         of_printed(PrintedSADMM(), 1.0, 5e-4, lambda out: out),
         200_000,
+    ),
+    "quiet counts, saved model": Mutant(
+        "`PrivateQuantileClipper` in a model: counts with σ × 0.02",
+        of_model(
+            lambda: fitted(bounds=PrivateQuantileClipper((-50.0, 50.0)), steps=3),
+            lambda: less_noise_on("quantile counts", 0.02),
+        ),
+        300,
+    ),
+    "quiet passes, saved model": Mutant(
+        "visits of hidden passes over 3 rows with σ × 0.1 (noisy-admm)",
+        of_model(lambda: fitted(3, 0.05, solver="noisy-admm", steps=1), lambda: less_noise(0.1)),
+        1500,
+    ),
+    "quiet score, saved search": Mutant(
+        "`DPSearchCV`: scores with σ × 0.01",
+        of_model(lambda: searched(400, 1e-3, mean_trials=3.0), lambda: less_noise_on("score", 0.01)),
+        300,
+    ),
+    "many trials, saved search": Mutant(
+        "`DPSearchCV`: always 60 trials, where 1.5 on average are stated",
+        of_scores(lambda: searched(18, 0.05, trials="logarithmic", mean_trials=1.5), lambda: many_trials(60)),
+        1000,
     ),
     "no noise, one run": Mutant("σ × 0.001, found by one fit with 100 canaries", one_run_without_noise, 1),
 }

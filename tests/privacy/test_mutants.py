@@ -25,11 +25,20 @@ LONG = {
     "no clip, hidden passes",
     "every row hidden",
 }
+SLOW = {
+    "quiet counts, saved model",
+    "quiet passes, saved model",
+    "quiet score, saved search",
+    "many trials, saved search",
+}
+"""Smaller audits of the same are in `test_attacks.py`."""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.statistical if name in LONG else ()) for name in MUTANTS]
-)
+def mark_of(name):
+    return pytest.mark.slow if name in SLOW else pytest.mark.statistical if name in LONG else ()
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=mark_of(name)) for name in MUTANTS])
 def test_is_caught(name):
     mutant = MUTANTS[name]
     verdict = mutant.audit(mutant.runs)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 
+from dpadmm import load_model
+from dpadmm.audit.saved import restated
 from dpadmm.cli.app import run
 from dpadmm.cli.audit import SOLVER_RUNS
 from dpadmm.estimators.persistence import _checksum
+from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.solvers.base import SOLVERS
 
 
@@ -135,27 +139,27 @@ class TestModels:
     @pytest.mark.parametrize(
         ("options", "named"),
         [
-            ("--arithmetic exact", "exact arithmetic"),
-            ("--solver noisy-admm", "noisy-admm"),
-            ("--penalty graph --private-graph 0.3", "private graph"),
+            ("--arithmetic exact", "moments, gradient"),
+            ("--solver noisy-admm", "hidden passes"),
+            ("--penalty graph --private-graph 0.3", "feature moment"),
         ],
     )
-    def test_what_cannot_be_attacked_is_checked_and_named(self, tmp_path, options, named, capsys):
+    def test_every_model_is_attacked(self, tmp_path, options, named, capsys):
         model = fitted(tmp_path, *options.split())
         capsys.readouterr()
         assert run(["audit", model, *SMALL]) == 0
-        shown = capsys.readouterr().out
-        for words in ("claimed", "proven", "agrees with the recorded plan", "no attack was made", named):
+        shown = " ".join(capsys.readouterr().out.split())
+        for words in ("claimed", "proven", "agrees with the recorded plan", "attacked", named, "no proof"):
             assert words in shown
-        assert "stands" not in shown
         assert run(["audit", model, *SMALL, "--json"]) == 0
         result = json.loads(capsys.readouterr().out)
-        assert (result["claimed"], result["lower_bound"], result["runs"], result["confidence"]) == (1.0, None, 0, 0.999)
-        assert 0.9 < result["proven"] <= 1.0
+        assert (result["claimed"], result["runs"], result["confidence"]) == (1.0, 200, 0.999)
+        assert 0 <= result["lower_bound"] <= 0.9 < result["proven"] <= 1.0
         assert result["statement_agrees"]
-        assert named in result["no_attack"]
+        assert result["no_attack"] is None
+        assert any(named in attack for attack in result["attacks"])
 
-    def test_searches_are_checked_too(self, tmp_path, capsys):
+    def test_searches_are_attacked_too(self, tmp_path, capsys):
         write_inputs(tmp_path)
         fit = [word for word in fit_arguments(tmp_path)[1:] if word != "--quiet"]
         assert run(["tune", *fit, "--solver", "dp-gd", "--steps", "2", "--try", "alpha=1e-4,1e-2"]) == 0
@@ -163,11 +167,40 @@ class TestModels:
         capsys.readouterr()
         assert run(["audit", str(model), *SMALL, "--json"]) == 0
         result = json.loads(capsys.readouterr().out)
-        assert (result["claimed"], result["lower_bound"], result["runs"]) == (1.0, None, 0)
-        assert "search" in result["no_attack"]
+        assert (result["claimed"], result["runs"], result["refuted"]) == (1.0, 200, False)
+        assert len(result["attacks"]) == 2
         forge_model(model, mechanisms=["nothing"])
         assert run(["audit", str(model), *SMALL]) == 4
         assert "mechanisms" in capsys.readouterr().err
+
+    @staticmethod
+    def of_an_earlier_version(folder):
+        """Plans of the first versions name no arithmetic: their noise was floating-point."""
+        model = Path(fitted(folder))
+        loaded = load_model(model)
+        plan = replace(loaded.plan_, arithmetic=Arithmetic.FLOATING)
+        words = json.loads((model / "model.json").read_text())
+        words |= {"plan": plan.to_dict(), "privacy": restated(loaded.privacy_, plan).to_dict()}
+        del words["checksum"]
+        (model / "model.json").write_text(json.dumps({**words, "checksum": _checksum(words)}))
+        for name in ("statement.txt", "statement.json", "plan.json"):
+            (model / name).unlink()
+        return str(model)
+
+    def test_what_cannot_be_attacked_is_checked_and_named(self, tmp_path, capsys):
+        model = self.of_an_earlier_version(tmp_path)
+        capsys.readouterr()
+        assert run(["audit", model, *SMALL]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        for words in ("claimed", "proven", "agrees with the recorded plan", "no attack was made", "earlier version"):
+            assert words in shown
+        assert "stands" not in shown
+        assert run(["audit", model, *SMALL, "--json"]) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert (result["claimed"], result["lower_bound"], result["runs"], result["confidence"]) == (1.0, None, 0, 0.999)
+        assert 0.9 < result["proven"] <= 1.0
+        assert result["statement_agrees"]
+        assert "earlier version" in result["no_attack"]
 
     @pytest.mark.parametrize("options", ["--arithmetic exact", "--solver noisy-admm"])
     def test_and_refused_where_the_statement_lies(self, tmp_path, options, capsys):
@@ -177,9 +210,9 @@ class TestModels:
         assert "mechanisms" in capsys.readouterr().err
 
     def test_no_picture_without_a_bound(self, tmp_path, capsys):
-        model, picture = fitted(tmp_path, "--arithmetic", "exact"), tmp_path / "audit.png"
+        model, picture = self.of_an_earlier_version(tmp_path), tmp_path / "audit.png"
         assert run(["audit", model, *SMALL, "--picture", str(picture)]) == 2
-        assert "exact arithmetic" in capsys.readouterr().err
+        assert "earlier version" in capsys.readouterr().err
         assert not picture.exists()
 
     def test_seeded_models_are_refused(self, tmp_path, capsys):
@@ -275,6 +308,8 @@ class TestOneRun:
     ("arguments", "said"),
     [
         ([], "--epsilon"),
+        ([], "the folder of a model"),
+        ([], "--one-run TABLE"),
         (["-e", "1", "--ledger", "book.db"], "--ledger with no --one-run"),
         (["-e", "1", "--row-norm", "2", "--model", "svm"], "--model, --row-norm with no --one-run"),
         (["model", "--relation", "add-remove"], "--relation with a model folder"),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpadmm import kernels
 from dpadmm.audit.lower_bound import epsilon_lower_bound, gaussian_lower_bound, require_probabilities
 from dpadmm.audit.neighbours import Table, worst_pair
-from dpadmm.audit.power import power_of_pairs, power_of_threshold
+from dpadmm.audit.power import Power, power_of_pairs, power_of_threshold
 from dpadmm.audit.witness import Witness
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
@@ -26,6 +26,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.solvers import NoisyADMM
@@ -64,7 +65,8 @@ class AuditResult:
         of this size can get.
     detectable_noise : float
         Of one Gaussian with at most this multiple of the noise it needs, an audit of this size says so with probability
-        0.95 (`dpadmm.audit.Power`). For "threshold" both numbers are of a full-data mechanism with the same claim.
+        0.95 (`dpadmm.audit.Power`). For "threshold" both numbers are of a full-data mechanism with the same claim, but
+        for hidden passes and searches of saved models: there they are of the attack itself, which sees less.
     """
 
     claimed: float
@@ -137,7 +139,7 @@ def attack(
     engine = kernels.choose(Work(6 * runs * asked, suspects[0].n_rows, suspects[0].n_features))
     with np.errstate(all="ignore"), kernels.use(engine):
         scores = np.array([[score(recipe, suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
-    return _judge(recipe.plan, scores, confidence)
+    return judge(recipe.plan, scores, confidence)
 
 
 def audit_solver(
@@ -171,18 +173,45 @@ def audit_solver(
     return audit_fit(model, *worst_pair(n_rows, budget.relation), runs, confidence)
 
 
-def _judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditResult:
+def judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditResult:
     """Full-data plans claim to be one Gaussian and are tested as such, others against (ε, δ)."""
-    (first, second), epsilon, delta, runs = scores.T, plan.budget.epsilon, plan.budget.delta, len(scores)
-    method: Literal["gaussian", "threshold"] = "gaussian" if plan.event.full_batch else "threshold"
-    if method == "gaussian":
-        bound = gaussian_lower_bound(first, second, delta, confidence).epsilon
-        power = power_of_pairs(epsilon, delta, runs, confidence)
-    else:
-        bound = epsilon_lower_bound(first, second, delta, confidence).epsilon
-        power = power_of_threshold(epsilon, delta, runs, confidence)
+    if not plan.event.full_batch:
+        power = power_of_threshold(plan.budget.epsilon, plan.budget.delta, len(scores), confidence)
+        return judge_threshold(plan, scores, confidence, power)
+    (first, second), budget, runs = scores.T, plan.budget, len(scores)
+    bound = gaussian_lower_bound(first, second, budget.delta, confidence).epsilon
+    power = power_of_pairs(budget.epsilon, budget.delta, runs, confidence)
+    return _result(plan, bound, confidence, runs, "gaussian", power)
+
+
+def judge_threshold(
+    plan: Plan | SearchPlan, scores: NDArray[np.float64], confidence: float, power: Power
+) -> AuditResult:
+    """Against (ε, δ) itself, for whatever claims no more."""
+    first, second = scores.T
+    bound = epsilon_lower_bound(first, second, plan.budget.delta, confidence).epsilon
+    return _result(plan, bound, confidence, len(scores), "threshold", power)
+
+
+def _result(
+    plan: Plan | SearchPlan,
+    bound: float,
+    confidence: float,
+    runs: int,
+    method: Literal["gaussian", "threshold"],
+    power: Power,
+) -> AuditResult:
+    budget = plan.budget
     return AuditResult(
-        epsilon, delta, plan.epsilon_achieved, bound, confidence, runs, method, power.expected, power.noise
+        budget.epsilon,
+        budget.delta,
+        plan.epsilon_achieved,
+        bound,
+        confidence,
+        runs,
+        method,
+        power.expected,
+        power.noise,
     )
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.errors import QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.scored import ScoredRows
+from dpadmm.oracles.sums import Sum
 from dpadmm.oracles.wide import SpikedRows
+from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import RowMap
@@ -21,6 +28,9 @@ Table = tuple[NDArray[np.float64], NDArray[Any]]
 
 FAR = 1e3
 """Length of a raw row in units of `row_norm`: scaled down, its intercept is a thousandth of it."""
+
+SHARED = 0.1
+"""What two mirrored rows have in common, as a share of their length."""
 
 FIRST = Batch(np.zeros(1, dtype=np.intp))
 
@@ -76,63 +86,150 @@ def long_row(rowmap: RowMap, n_features: int, feature: int = 0) -> Array:
 
 
 class OneAmongZeros:
-    """A table of any length whose rows are all zero but the first: no row of zeros is ever looked at.
+    """A table of any length whose rows all count as zero but the first: no other row is ever looked at.
 
     Parameters
     ----------
-    row : LocalRows or SpikedRows
+    row : LocalRows, LatticeRows or SpikedRows
         The one row that is not zero.
     n_rows : int
         Length of the table.
     """
 
-    def __init__(self, row: LocalRows | SpikedRows, n_rows: int) -> None:
+    def __init__(self, row: LocalRows | LatticeRows | SpikedRows, n_rows: int) -> None:
         self._row = row
         self.n_rows, self.n_features, self.point_shape = n_rows, row.n_features, row.point_shape
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        share = self._share(batch)
-        return share * self._row.gradient_sum(x, clip_norm, FIRST) if share else np.zeros(self.point_shape)
+    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Sum:
+        return self._row.gradient_sum(x, clip_norm, _first_of(batch))
 
-    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
-        share = self._share(batch)
-        if not share:
-            return np.zeros(self.point_shape)
-        return share * self._row.difference_sum(x, anchor, gradient_clip, clip_norm, FIRST)
+    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Sum:
+        return self._row.difference_sum(x, anchor, gradient_clip, clip_norm, _first_of(batch))
 
-    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
+    def moment_sums(self, statistic: JointMoments) -> tuple[Sum, Sum]:
         return self._row.moment_sums(statistic)
 
-    def second_moment_sum(self) -> Array:
+    def second_moment_sum(self) -> Sum:
         return self._row.second_moment_sum()
 
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+    def row_moment_sums(self, statistic: RowMoments) -> tuple[Sum, ...]:
         return self._row.row_moment_sums(statistic)
 
     def transformed(self, matrix: Array | SpikedMap) -> OneAmongZeros:
         return OneAmongZeros(self._row.transformed(matrix), self.n_rows)
 
-    def _share(self, batch: Batch) -> float:
-        """Weight of the first row in the batch."""
-        if batch.rows is None:
-            return 1.0
-        drawn = batch.rows == 0
-        return float(np.sum(drawn if batch.weights is None else drawn * batch.weights))
+    def feature_moment_sum(self) -> Array:
+        return self._local.feature_moment_sum()
+
+    def below_sums(self, thresholds: Array) -> Array:
+        return self._local.below_sums(thresholds)
+
+    def remapped(self, rowmap: RowMap) -> OneAmongZeros:
+        return OneAmongZeros(self._local.remapped(rowmap), self.n_rows)
+
+    def score_sum(self, x: Array, clip_norm: float) -> Array:
+        if not isinstance(self._row, ScoredRows):
+            raise QueryRefused("a row without a score")
+        return self._row.score_sum(x, clip_norm)
+
+    @property
+    def raw(self) -> Array:
+        """The one row as it was given."""
+        return np.asarray(self._local._X[0], dtype=float)
+
+    @property
+    def _local(self) -> LocalRows:
+        if not isinstance(self._row, LocalRows):
+            raise QueryRefused("a row in other coordinates, or of exact arithmetic, is prepared no more")
+        return self._row
 
 
-def worst_rows(model: PrivateLinearModel, rowmap: RowMap, n_rows: int) -> tuple[OneAmongZeros, OneAmongZeros]:
-    """Neighbours of a fitted or loaded model: its longest row with the opposite target, turned round, or gone."""
-    target = declared_target(model)
-    low, high = opposite_targets(model, target)
-    raw = long_row(rowmap, model.n_features_in_)[None]
+def _first_of(batch: Batch) -> Batch:
+    """What the batch holds of the first row, with its weight."""
+    if batch.rows is None:
+        return FIRST
+    drawn = batch.rows == 0
+    share = float(np.sum(drawn if batch.weights is None else drawn * batch.weights))
+    return Batch(FIRST.rows, np.array([share]))
 
-    def table(raw: Array, label: Any, kept: bool = True) -> OneAmongZeros:
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two neighbouring tables, in what they differ, and the two rows as the model sees them."""
+
+    name: str
+    tables: tuple[OneAmongZeros, OneAmongZeros]
+    mapped: tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Forgery:
+    """Makes tables of the recorded length with one row of any content.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted or loaded: what is public about its target and its rows.
+    plan : Plan
+        Length of the table, relation and arithmetic.
+    """
+
+    model: PrivateLinearModel
+    plan: Plan
+
+    def pairs(self) -> tuple[Pair, ...]:
+        """Neighbours under the relation of the plan: no pair moves every sum as far as it goes, so there are several.
+
+        The label of a long row is turned, or the row itself, which moves gradients most; a row is moved to another
+        feature, or to the other end of every feature, which moves second moments and counts; two rows share a little
+        of one feature, so that one point pulls both gradients along opposite ways, as differences of gradients need.
+        """
+        target = declared_target(self.model)
+        low, high = opposite_targets(self.model, target)
+        ends = long_row(self.rowmap, self.width)
+        if self.plan.budget.relation is not Relation.REPLACE_ONE:
+            return (self._pair("a long row is there, or gone", (ends, high), (ends, high), kept=False),)
+        found = [
+            self._pair("the target of a long row is turned", (ends, low), (ends, high)),
+            self._pair("a long row lies in another feature", (ends, low), (self._elsewhere, high)),
+        ]
+        if self.rowmap.lower is not None and self.rowmap.upper is not None:
+            top, bottom = np.array(self.rowmap.upper), np.array(self.rowmap.lower)
+            found.append(self._pair("all features of a row are turned", (top, low), (bottom, high)))
+        else:
+            found.append(self._pair("a long row is turned round", (ends, high), (-ends, high)))
+            if self.width > 1:
+                tilted = SHARED * ends + np.sqrt(1 - SHARED**2) * self._elsewhere
+                mirrored = 2 * SHARED * ends - tilted
+                found.append(self._pair("a row is mirrored", (tilted, high), (mirrored, high)))
+        return tuple(found)
+
+    @property
+    def rowmap(self) -> RowMap:
+        return self.model.row_map_
+
+    @property
+    def width(self) -> int:
+        return int(self.model.n_features_in_)
+
+    @property
+    def _elsewhere(self) -> Array:
+        """A long row in another feature; for a single one, nothing of it."""
+        if self.width > 1:
+            return long_row(self.rowmap, self.width, feature=1)
+        return np.zeros(1) if self.rowmap.lower is None else np.array(self.rowmap.lower)
+
+    def _pair(self, name: str, first: tuple[Array, Any], second: tuple[Array, Any], kept: bool = True) -> Pair:
+        tables = self.table(*first), self.table(*second, kept=kept)
+        seen = [np.asarray(self.rowmap.apply(raw[None])[0]) for raw, _ in (first, second)]
+        return Pair(name, tables, (seen[0], seen[1] if kept else np.zeros_like(seen[1])))
+
+    def table(self, raw: Array, label: Any, kept: bool = True) -> OneAmongZeros:
+        """One row among rows that count as zero; a row that is not kept counts as zero too."""
+        target, plan = declared_target(self.model), self.plan
         encoded, _ = target.encode(np.asarray([label]))
-        row = LocalRows(rowmap.pack(raw, np.array([kept])), encoded, target.loss, rowmap.row_norm)
-        return OneAmongZeros(row, n_rows)
-
-    if Relation.parse(model.relation) is not Relation.REPLACE_ONE:
-        return table(raw, high), table(raw, high, kept=False)
-    if target.loss.outputs > 2 and not rowmap.non_negative:
-        return table(raw, high), table(-raw, high)
-    return table(raw, low), table(raw, high)
+        packed, norm = self.rowmap.pack(raw[None], np.array([kept])), self.rowmap.row_norm
+        if plan.arithmetic is Arithmetic.EXACT:
+            limit = most_rows(plan.n_rows, plan.budget.relation)
+            return OneAmongZeros(LatticeRows(packed, encoded, target.loss, norm, limit), plan.n_rows)
+        return OneAmongZeros(LocalRows(packed, encoded, target.loss, norm), plan.n_rows)

@@ -10,10 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpadmm.audit.guesses import guess_lower_bound
 from dpadmm.audit.lower_bound import gaussian_power, log_ratio, right_pairs_needed
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
+from dpadmm.privacy.selection import Repetitions
+
+Floats = NDArray[np.float64]
 
 CERTAINTY = 0.95
 LEAST_NOISE = 1e-3
@@ -62,20 +66,41 @@ def power_of_pairs(
 
 
 def power_of_threshold(
-    epsilon: float, delta: float, runs: int, confidence: float = 0.999, certainty: float = CERTAINTY
+    epsilon: float,
+    delta: float,
+    runs: int,
+    confidence: float = 0.999,
+    certainty: float = CERTAINTY,
+    shift: float | None = None,
+    repetitions: Repetitions | None = None,
 ) -> Power:
-    """Power of `epsilon_lower_bound` with this many runs a table against one Gaussian that spends (ε, δ).
+    """Power of `epsilon_lower_bound` with this many runs a table against a mechanism that claims (ε, δ).
 
     Half of the runs choose the threshold, taken to be the best one, the other half test it. Mechanisms that sample
     rows are not Gaussian, and no closed form is known for them: this is what the same number of runs sees of one.
+
+    Parameters
+    ----------
+    shift : float, optional
+        By how many of its standard deviations the score of one run moves between the tables; if left out, by as much
+        as (ε, δ) lets one Gaussian.
+    repetitions : Repetitions, optional
+        Law of the number of runs of which the largest score is seen.
+
+    Examples
+    --------
+    >>> weak = power_of_threshold(1.0, 0.05, 2000, shift=0.1)
+    >>> weak.expected < power_of_threshold(1.0, 0.05, 2000).expected and 0 < weak.noise < 0.1
+    True
     """
-    mu, tested = gaussian_shift(epsilon, delta), runs - runs // 2
+    mu, tested = gaussian_shift(epsilon, delta) if shift is None else shift, runs - runs // 2
     slack = (1.0 - certainty) / 2.0
 
     def seen(noise: float) -> bool:
-        return _best_threshold(mu / noise, tested, delta, confidence, slack) > epsilon
+        return _best_threshold(mu / noise, tested, delta, confidence, slack, repetitions) > epsilon
 
-    return Power(max(0.0, _best_threshold(mu, tested, delta, confidence, 0.5)), _largest(seen), certainty)
+    expected = max(0.0, _best_threshold(mu, tested, delta, confidence, 0.5, repetitions))
+    return Power(expected, _largest(seen), certainty)
 
 
 def power_of_guesses(
@@ -111,14 +136,28 @@ def _right_extremes(mu: float, share: float) -> float:
     return float(norm.sf(threshold - mu / 2)) / beyond(threshold)
 
 
-def _best_threshold(mu: float, runs: int, delta: float, confidence: float, slack: float) -> float:
+def _best_threshold(
+    mu: float, runs: int, delta: float, confidence: float, slack: float, repetitions: Repetitions | None = None
+) -> float:
     """Largest bound over thresholds when hits lie at their lower and false alarms at their upper `slack` quantile."""
     from scipy.stats import binom, norm
 
+    def largest_below(thresholds: Floats) -> Floats:
+        """P[the largest of the scores is below], for standard normal ones."""
+        below = np.asarray(norm.cdf(thresholds))
+        if repetitions is None:
+            return below
+        return np.clip(np.polynomial.polynomial.polyval(below, repetitions.chances()), 0.0, 1.0)
+
     thresholds = np.linspace(-4.0, mu + 4.0, 400)
-    hits = binom.ppf(slack, runs, norm.sf(thresholds - mu)).astype(np.int64)
-    alarms = binom.isf(slack, runs, norm.sf(thresholds)).astype(np.int64)
-    return float(np.max(log_ratio(hits, runs, alarms, runs, delta, confidence)))
+    moved, still = largest_below(thresholds - mu), largest_below(thresholds)
+    found = -np.inf
+    # Either the second table is named above the threshold, or the first below it.
+    for likelier, rarer in ((1 - moved, 1 - still), (still, moved)):
+        hits = binom.ppf(slack, runs, likelier).astype(np.int64)
+        alarms = binom.isf(slack, runs, rarer).astype(np.int64)
+        found = max(found, float(np.max(log_ratio(hits, runs, alarms, runs, delta, confidence))))
+    return found
 
 
 def _largest(seen: Callable[[float], bool]) -> float:

@@ -127,11 +127,17 @@ class Witness:
         scale = query.noise_multiplier * clip_norm
         seen = answer * (query.denominator / scale)
         rate = query.sampler.denominator(self._plan.n_rows) / self._plan.n_rows
-        first, second = (_log_density(seen, as_numbers(total) / scale, rate) for total in sums)
+        first, second = (log_density(seen, as_numbers(total) / scale, rate) for total in sums)
         self.log_ratios[part] += second - first
 
 
-def _log_density(seen: Array, mean: Array, rate: float) -> float:
+def log_density(seen: Array, mean: Array, rate: float) -> float:
     """log of (1 − q)N(0, I) + q N(mean, I) at `seen`, up to what does not depend on `mean`."""
-    here = float(np.sum(mean * (seen - mean / 2)))
-    return here if rate >= 1 else float(np.logaddexp(math.log1p(-rate), math.log(rate) + here))
+    here = float(np.vdot(mean, seen) - np.vdot(mean, mean) / 2)
+    return here if rate >= 1 else _log_sum(math.log1p(-rate), math.log(rate) + here)
+
+
+def _log_sum(a: float, b: float) -> float:
+    """log(eᵃ + eᵇ)."""
+    high, low = max(a, b), min(a, b)
+    return high + math.log1p(math.exp(low - high))

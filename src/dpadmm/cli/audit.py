@@ -27,9 +27,10 @@ allows for, --runs times on each, and lets an attacker who knows both guess from
 A lower bound above the claim refutes it; one below it proves nothing. Full-data solvers are tested against the \
 Gaussian they claim to be, mini-batch solvers against (ε, δ) itself, which takes more runs.
 
-A model's statement is compared with its plan and the accountant is run again, whatever the model. Models of a \
-search, of noisy-admm, of exact arithmetic, or with private bounds or a private graph cannot be run again: what was \
-checked is reported, without a lower bound, and the exit code is 0.
+A model's statement is compared with its plan, the accountant is run again, and the recorded plan is attacked, \
+whatever the model: of a search, of hidden passes, in exact arithmetic, with private bounds or a private graph. The \
+attacker asks the plan's queries himself, where one row shows most. Plans of earlier versions, whose noise this one \
+does not draw, are checked only: there is no lower bound then, and the exit code is 0.
 
 --one-run adds canaries to a private table, trains once, and counts right guesses about them. That fit costs its whole \
 budget, and its model is thrown away.
@@ -85,7 +86,7 @@ Runs = Annotated[
         *("--runs", "-r"),
         metavar="N",
         min=200,
-        help=f"Fits on each of the two tables; {SOLVER_RUNS}, of a model 200 to 2000 in about 90 s.",
+        help=f"Fits on each of the two tables; {SOLVER_RUNS}, of a model 200 to 20000 in about 90 s.",
     ),
 ]
 Confidence = Annotated[
@@ -141,7 +142,12 @@ def audit(
         _refuse_together("a model folder", one_run=one_run, **claim, **of_a_table)
         results: dict[str, Any] = _audited_model(model_dir, runs, confidence, seed, picture, json)
     elif epsilon is None:
-        raise InvalidParameter("no --epsilon and no model", "a claim", "give --epsilon X, or the folder of a model")
+        raise InvalidParameter(
+            "no --epsilon and no model",
+            "a claim to attack",
+            "give the folder of a model; or --epsilon X with --solver NAME, which needs no data; or --one-run TABLE "
+            "with --schema, --epsilon and --delta, which trains once on a private table",
+        )
     elif one_run is not None:
         _refuse_together("--one-run", runs=runs)
         request = _request(locals())
@@ -216,7 +222,7 @@ def _audited_model(
     if json:
         print_json({"model": str(folder), **_entry(result), **STATEMENT_AGREES, "no_attack": None})
     else:
-        _print_two_tables(f"Audit of {folder}", result, result.relation, _stated(result))
+        _print_two_tables(f"Audit of {folder}", result, result.relation, [*_tried(result), *_stated(result)])
     return {str(folder): result}
 
 
@@ -238,6 +244,20 @@ def _tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool
         ],
     )
     print_line(f"Statement, plan and accountant agree. Nothing was attacked: {refusal}.")
+
+
+def _tried(found: ModelAudit) -> list[tuple[str, str]]:
+    """What was attacked, and whether the solver was run too."""
+    asked = (
+        "once, and asked what was planned"
+        if found.rehearsed
+        else "no: only for a single fit without hidden passes, all of whose options are stored"
+    )
+    if found.attacks[1:]:
+        attacks = f"{len(found.attacks)} times, with as many runs each: {'; '.join(found.attacks)}"
+    else:
+        attacks = found.attacks[0]
+    return [("attacked", attacks), ("solver was run", asked)]
 
 
 def _stated(found: ModelAudit | CheckedModel) -> list[tuple[str, str]]:
@@ -323,7 +343,7 @@ def _print_two_tables(title: str, result: AuditResult, relation: str, more: Sequ
 
 def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
     seen = (
-        f"noise below {result.detectable_noise:.2f} of what is needed would be seen in 95 of 100 such audits"
+        f"noise below {result.detectable_noise:.2g} of what is needed would be seen in 95 of 100 such audits"
         if result.detectable_noise
         else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
     )

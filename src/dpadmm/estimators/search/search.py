@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
 from dpadmm.estimators.search.candidates import Candidate, make_candidates
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
-from dpadmm.estimators.search.trial import Bench, Trial
+from dpadmm.estimators.search.trial import Bench, Runs, Trial
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.privacy.arithmetic import Arithmetic
@@ -269,7 +270,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
         )
         try:
-            winner = _best(bench, lots)
+            winner = best_of(bench, lots)
         except KeyboardInterrupt as interruption:
             interruption.add_note("The search was interrupted: nothing was released, and its budget counts as spent.")
             raise
@@ -360,7 +361,7 @@ def _lots(
     return [(candidates[stream.below(len(candidates))], stream.below(2**31) if seeded else None) for _ in range(trials)]
 
 
-def _best(bench: Bench, lots: list[tuple[Candidate, int | None]]) -> Trial:
+def best_of(bench: Runs, lots: Iterable[tuple[Candidate, int | None]]) -> Trial:
     """The best of the trials. Only the best so far is ever kept; the first of equals wins, which is a fair draw."""
     best = Trial(-np.inf, None, None)
     for candidate, seed in lots:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sklearn.base import clone
 
@@ -26,6 +26,12 @@ class Trial:
     score: float
     model: PrivateLinearModel | None
     candidate: Candidate | None
+
+
+class Runs(Protocol):
+    """Whatever makes trials."""
+
+    def run(self, candidate: Candidate, seed: int | None) -> Trial: ...
 
 
 @dataclass(frozen=True, eq=False)
