@@ -25,7 +25,7 @@ from experiments.common import markdown_table, print_table, train_test
 from experiments.regression import tables as regression_tables
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
-DELTA, ROWS, TEST_ROWS, STATED = 1e-5, 20_000, 200, 3
+DELTA, ROWS, TEST_ROWS, STATED = 1e-5, 20_000, 200, 2
 NEGLIGIBLE = 0.1
 CACHE, PAGE = Path("results/uncertainty.json"), Path("docs/uncertainty.md")
 HEAD = ["table", "ε", "coefficients: median", "10 %", "90 %", "scores: median", "10 %", "90 %"]
@@ -124,17 +124,19 @@ def quantiles(stated: np.ndarray, true: np.ndarray) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--only", help="one table")
+    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--only", nargs="+", help="some tables")
     parser.add_argument("--write", action="store_true", help="render docs/uncertainty.md from the cache")
     options = parser.parse_args()
     known: dict[str, list[float]] = json.loads(CACHE.read_text()) if CACHE.exists() else {}
-    for name in [] if options.write else [options.only] if options.only else MODELS:
+    for name in [] if options.write else options.only or MODELS:
         for epsilon in EPSILONS:
             if f"{name}|{epsilon}" in known:
                 continue
-            known[f"{name}|{epsilon}"] = ratios(name, epsilon, options.seeds)
+            found = ratios(name, epsilon, options.seeds)
             CACHE.parent.mkdir(exist_ok=True)
+            # Several processes may fill one cache, a table each.
+            known = {**(json.loads(CACHE.read_text()) if CACHE.exists() else {}), f"{name}|{epsilon}": found}
             with replacing(CACHE) as stream:
                 stream.write(json.dumps(known, indent=0).encode())
     lines = [

@@ -113,7 +113,7 @@ def tune(
 ) -> None:
     """Read the command line."""
     given = {**locals(), "accountant": None, "arithmetic": "granular", "on_disk": None}
-    request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__})
+    request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__ if name in given})
     space = read_space(tried or [])
     carry_out(
         TuneRequest(request, space, trials, mean_trials, shape, validation, scoring, score_bound, accountant, dry_run)

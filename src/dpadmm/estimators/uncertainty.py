@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.auto.spread import Listener, Spread, Transcript, noise_spread, why_no_transcript
 from dpadmm.solvers.base import Oracle, Solver
@@ -26,12 +26,21 @@ class Uncertain:
     _spread: Spread | None = None
     _no_spread: str = "it is not fitted"
 
-    def _listen(self, oracle: PrivateOracle, solver: Solver[Any], problem: Any, prepared: bool) -> Oracle:
+    def replay_noise(self) -> None:
+        """Compute the standard errors now, so that `save` keeps them."""
+        if self._spread is None:
+            knows_its_noise(self)
+            assert self._transcript is not None
+            self._spread = noise_spread(self._transcript)
+
+    @property
+    def noise_was_replayed(self) -> bool:
+        """Whether standard errors were computed, here or before the model was saved."""
+        return self._spread is not None
+
+    def _listen(self, oracle: Oracle, solver: Solver[Any], problem: Problem, prepared: bool) -> Oracle:
         """The oracle to train with: one that keeps its answers, where replays are possible."""
-        self._transcript = self._spread = None
-        self._no_spread = why_no_transcript(solver, problem)
-        if prepared:
-            self._no_spread = "private preparation is noisy too, and a replay would hold its answers fixed"
+        self._forget_noise(why_no_spread(solver, problem, prepared))
         return oracle if self._no_spread else Listener(oracle)
 
     def _forget_noise(self, why: str) -> None:
@@ -39,10 +48,8 @@ class Uncertain:
         self._no_spread = why
 
     def _noise_spread(self) -> Spread:
-        if self._spread is None:
-            if self._transcript is None:
-                raise AttributeError(f"this {type(self).__name__} has no standard errors: {self._no_spread}")
-            self._spread = noise_spread(self._transcript)
+        self.replay_noise()
+        assert self._spread is not None
         return self._spread
 
     def _folded_std(self) -> tuple[Array, Array]:
@@ -50,6 +57,18 @@ class Uncertain:
         folded = [self.row_map_.fold(deviation) for deviation in self._noise_spread().weights]
         coef, offset = (np.stack(each) for each in zip(*folded, strict=True))
         return Spread.std(coef), Spread.std(offset)
+
+
+def why_no_spread(solver: Solver[Any], problem: Problem, prepared: bool) -> str:
+    """Why a fit will have no standard errors, from public choices; empty if it will."""
+    if prepared:
+        return "private preparation is noisy too, and a replay would hold its answers fixed"
+    return why_no_transcript(solver, problem)
+
+
+def quick_to_replay(model: Uncertain) -> bool:
+    """Whether the standard errors of a fitted model would take a second or so."""
+    return model._transcript is not None and model._transcript.quick
 
 
 def knows_its_noise(model: Uncertain) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.solver import AutoState
@@ -94,10 +93,7 @@ def _carried(replayed: Array, released: Array) -> Array:
 
 def _how_often(transcript: Transcript) -> tuple[int, int]:
     """Truths, and replays of each; fewer where one takes long."""
-    problem = transcript.problem
-    if not (isinstance(problem.regularizer, Zero) and problem.constraint.is_identity):
-        return 3, 4
-    return (12, 4) if problem.shape[0] <= 400 else (5, 4)
+    return (12, 4) if transcript.quick else (3, 4) if transcript.penalised else (5, 4)
 
 
 @dataclass(eq=False)

@@ -7,8 +7,8 @@ rows really have. Three things about it are estimated from what was released; do
 - *Blur.* Cleaning keeps what stands out of the noise and flattens the rest, but real rows have directions with next to
   no variance, in which nothing pulls noise back. How uneven the hidden part is shows in the matrix's Frobenius norm,
   whose noise is known. Truths of that unevenness are drawn as Wishart matrices around the cleaned one. The curvature
-  of classifiers is uneven beyond that, by what is seen of the second moment: rows along rare directions are long, and
-  the cap takes their curvature away.
+  of classifiers is uneven beyond that, by how uneven the features' own mean squares are: rows with a rare feature are
+  long in the coordinates of the fit, and the cap takes their curvature away.
 - *Curvature.* That of the capped loss at the released model, for signed margins whose mean (the released correlation)
   and square (the released second moment) are known.
 """
@@ -39,6 +39,9 @@ USUAL_BLUR = 0.1
 
 LEAST_BLUR = 0.02
 """Unevenness below which nothing is drawn."""
+
+RARITY, FEW_FEATURES = 1.5, 20
+"""Unevenness of the curvature relative to that of the features' mean squares, and the size of a small table."""
 
 MARGINS = 20_000
 """Simulated margins over which a curvature is averaged."""
@@ -73,13 +76,13 @@ class Response:
         second = _second_moment(transcript)
         values, vectors = np.linalg.eigh(second)
         leading, rest = vectors[:, -1], np.maximum(values[:-1], 0.0)
-        unevenness = len(rest) * float(rest @ rest) / float(rest.sum()) ** 2 - 1
         linear = isinstance(transcript.problem.loss, Squared | Huber)
+        root = vectors[:, :-1] * np.sqrt(rest)
         return cls(
             values[-1] * np.outer(leading, leading),
-            vectors[:, :-1] * np.sqrt(rest),
+            root,
             _blur(transcript, leading, rest),
-            0.0 if linear else unevenness,
+            0.0 if linear else _unevenness(np.sum(root**2, axis=1)),
             _capped_curvature(transcript, state, second),
         )
 
@@ -88,6 +91,12 @@ class Response:
         drawn = self.root @ _spread_out(self.root.shape[1], min(self.blur, most), rng)
         weighted = drawn @ _spread_out(drawn.shape[1], min(self.unevenness, most), rng)
         return self.spike + drawn @ drawn.T, self.spike + weighted @ weighted.T
+
+
+def _unevenness(squares: Array) -> float:
+    """Of the curvature, from that of the features' mean squares; less in small tables, where few features are rare."""
+    d = len(squares)
+    return RARITY * (d * float(squares @ squares) / float(squares.sum()) ** 2 - 1) * d / (d + FEW_FEATURES)
 
 
 def _spread_out(size: int, unevenness: float, rng: np.random.Generator) -> Array:

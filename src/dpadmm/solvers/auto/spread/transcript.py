@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import QueryRefused
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.program import Program
+from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.solvers.auto.solver import Auto, AutoState
 from dpadmm.solvers.auto.wide_rules import WideRules
@@ -29,6 +30,10 @@ def why_no_transcript(solver: object, problem: Problem) -> str:
     if isinstance(solver.rules, WideRules) or problem.shape[0] > MOST_FEATURES:
         return f"a table of more than {MOST_FEATURES} features has none: a replay would take too long"
     return ""
+
+
+QUICK_FEATURES = 400
+"""Up to here a replay takes some hundredths of a second, if there is no penalty."""
 
 
 class AutoOracle:
@@ -60,6 +65,16 @@ class Transcript:
     moments: tuple[Array, Array]
     gradients: tuple[tuple[str, Array], ...]
     second_moment: Array | None = None
+
+    @property
+    def penalised(self) -> bool:
+        """Whether each round of a replay runs an ADMM of its own."""
+        return not (isinstance(self.problem.regularizer, Zero) and self.problem.constraint.is_identity)
+
+    @property
+    def quick(self) -> bool:
+        """Whether replays take a second or so."""
+        return not self.penalised and self.problem.shape[0] <= QUICK_FEATURES
 
     def final_state(self) -> AutoState:
         """Where the run ended, by giving the solver the same answers again."""
