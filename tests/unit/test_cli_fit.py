@@ -48,6 +48,32 @@ def test_summary_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert summary["privacy"]["seeded"] is True
 
 
+def test_standard_errors_reach_report_predictions_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_inputs(tmp_path)
+    assert run(fit_arguments(tmp_path, "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["standard_errors"] is True
+    model = tmp_path / "model"
+    assert (model / "coefficients.csv").read_text().startswith("feature,coefficient,noise std\n")
+    assert "rows held fixed" in (model / "report.html").read_text()
+    out = tmp_path / "predictions.csv"
+    assert run(["predict", str(model), str(tmp_path / "train.csv"), "--out", str(out), "--std"]) == 0
+    assert (pd.read_csv(out)["std of score"] > 0).all()
+    capsys.readouterr()
+    assert run(fit_arguments(tmp_path, "--json", "--force", "--no-standard-errors")) == 0
+    assert json.loads(capsys.readouterr().out)["standard_errors"] is False
+    assert (model / "coefficients.csv").read_text().startswith("feature,coefficient\n")
+    assert run(["predict", str(model), str(tmp_path / "train.csv"), "--out", str(out), "--std", "--force"]) != 0
+
+
+def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inputs(tmp_path)
+    (tmp_path / "train.csv").write_text("not a table")
+    assert run(fit_arguments(tmp_path, "--solver", "full-admm", "--standard-errors")) == 2
+    assert "--standard-errors" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -98,6 +99,22 @@ def test_coefficients_of_another_shape_are_refused() -> None:
 def test_csv_of_several_outputs_is_quoted() -> None:
     table = Coefficients(('a,"b"', "c"), ("u", "v"), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5.0, 6.0]))
     assert table.to_csv() == 'feature,u,v\n"a,""b""",1.0,3.0\nc,2.0,4.0\n(intercept),5.0,6.0\n'
+
+
+def test_standard_errors_are_shown_and_explained() -> None:
+    errors = np.array([[0.5, 0.25]])
+    table = Coefficients(("a", "b"), ("s",), np.array([[1.0, 2.0]]), np.array([3.0]), errors, np.array([0.125]))
+    assert table.to_csv() == "feature,coefficient,noise std\na,1.0,0.5\nb,2.0,0.25\n(intercept),3.0,0.125\n"
+    page = report_page(dataclasses.replace(report(), coefficients=table), PNG)
+    assert "<td>0.125</td>" in page
+    assert "rows held fixed" in page
+    assert "rows held fixed" not in report_page(report(), PNG)
+    plain = Coefficients(("a", "b"), ("s",), table.values, table.intercepts)
+    assert coefficient_picture(table, "log-odds") != coefficient_picture(plain, "log-odds")
+    several = Coefficients(("a",), ("u", "v"), np.ones((2, 1)), np.ones(2), np.ones((2, 1)), np.ones(2))
+    assert several.to_csv().startswith("feature,u,v,noise std of u,noise std of v\n")
+    with pytest.raises(InvalidParameter):
+        Coefficients(("a", "b"), ("s",), table.values, table.intercepts, np.ones((1, 3)), np.ones(1))
 
 
 def test_classification_metrics_agree_with_scikit_learn() -> None:

@@ -1,6 +1,6 @@
 """An attack on hidden passes: the last state of the smallest program that a plan is certified for.
 
-A plan of hidden passes is certified by its passage, five public numbers, whatever the program behind them. So the
+A plan of hidden passes is certified by its passage, a few public numbers, whatever the program behind them. So the
 attacker runs one of a single feature: the noise of the others would tell him nothing.
 """
 
@@ -17,6 +17,7 @@ from dpadmm.audit.power import power_of_threshold
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.calibration import verify_plan
+from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.selection import SearchPlan
@@ -53,7 +54,7 @@ class HiddenRun:
         assert query.passage is not None
         recorded: Passage = query.passage
         self._program = smallest_program(recorded)
-        passage = Passage.of(self._program, recorded.n_rows)
+        passage = Passage.of(Footing.of(self._program, recorded.n_rows, query.count, query.clip_norm))
         self._plan = replace(plan, queries=(replace(query, passage=passage),))
         # The passage of the small program is no worse than the recorded one; the accountant is asked all the same.
         verify_plan(self._plan)
@@ -85,7 +86,7 @@ class HiddenRun:
 def smallest_program(passage: Passage) -> Program:
     """A program of one feature whose passage is the given one, or certified to cost no more.
 
-    Without a penalty y follows x and λ stays zero: x adds up what the visits bring, and forgets as much as the
+    Without a penalty y follows x and λ is its own noise alone: x adds up what the visits bring, and forgets as much as the
     strong convexity makes it.
     """
     plain = passage.weakest == passage.strongest == 1.0

@@ -51,6 +51,7 @@ class FitRequest:
     force: bool
     json: bool
     quiet: bool
+    standard_errors: bool | None = None
 
 
 def declared_schema(request: FitRequest) -> Schema:
@@ -119,6 +120,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
     """
     from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
     from dpadmm.estimators.steps import Steps
+    from dpadmm.estimators.uncertainty import why_no_spread
     from dpadmm.privacy.accountants import make_accountant
     from dpadmm.privacy.budget import Budget, Relation
     from dpadmm.privacy.ledger import Payment
@@ -150,6 +152,11 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         arithmetic=request.arithmetic,
     )
     recipe = make_recipe(problem, budget, request.rows or 1, choices, steps.requests)
+    lacking = why_no_spread(recipe.solver, problem, prepared=bool(steps.all))
+    if request.standard_errors and lacking:
+        raise InvalidParameter(
+            f"--standard-errors where there are none: {lacking}", "--solver auto", "drop --standard-errors"
+        )
     if known:
         payment.check(recipe.plan)
 

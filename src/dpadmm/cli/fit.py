@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
 from dpadmm.cli import options
@@ -10,6 +11,7 @@ from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_mo
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, training_rows, write_model_folder
 from dpadmm.cli.outputs import new_folder
 from dpadmm.cli.screen import print_json, print_line, print_pairs
+from dpadmm.errors import Diverged
 from dpadmm.report import Report
 from dpadmm.tables import Schema
 
@@ -69,6 +71,7 @@ def fit(
     smoothing: options.Smoothing = None,
     no_intercept: options.NoIntercept = False,
     seed: options.Seed = None,
+    standard_errors: options.StandardErrors = None,
     out: options.OutFolder,
     force: options.Force = False,
     json: options.Json = False,
@@ -86,8 +89,20 @@ def carry_out(request: FitRequest) -> None:
     with new_folder(request.out, MODEL_FILES, request.force) as folder:
         with training_rows(request, schema) as encoded:
             model.fit(features_of(encoded), encoded.y)
+        _replay_noise(request, model)
         write_model_folder(folder, model, _report(request, model, schema), schema)
     _tell(request, model, schema)
+
+
+def _replay_noise(request: FitRequest, model: Any) -> None:
+    """Standard errors where they are asked for, or where they are there for little."""
+    from dpadmm.estimators.uncertainty import quick_to_replay
+
+    wanted = quick_to_replay(model) if request.standard_errors is None else request.standard_errors
+    if wanted:
+        # The budget is spent: a replay that overflows must not lose the model.
+        with suppress(Diverged):
+            model.replay_noise()
 
 
 def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
@@ -114,6 +129,7 @@ def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
                 "features": schema.n_features,
                 "nonzero": coefficients.nonzero,
                 "steps": model.n_iter_,
+                "standard_errors": model.noise_was_replayed,
                 "privacy": model.privacy_.to_dict(),
                 "files": list(MODEL_FILES),
             }

@@ -123,7 +123,8 @@ def features_of(encoded: EncodedTable) -> Any:
 
 
 def coefficients_of(model: Any, names: tuple[str, ...]) -> Coefficients:
-    """Names joined to the released numbers."""
+    """Names joined to the released numbers, and to their standard errors if those were computed."""
     values = np.atleast_2d(model.coef_)
     outputs = ("score",) if len(values) == 1 else tuple(str(label) for label in model.classes_)
-    return Coefficients(names, outputs, values, np.atleast_1d(model.intercept_))
+    errors = (model.coef_std_, np.atleast_1d(model.intercept_std_)) if model.noise_was_replayed else (None, None)
+    return Coefficients(names, outputs, values, np.atleast_1d(model.intercept_), *errors)

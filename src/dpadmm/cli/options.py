@@ -97,6 +97,13 @@ ClipNorm = Annotated[
 ]
 RowNorm = Annotated[float, _training("--row-norm", metavar="X", help="Longer rows are scaled down to this norm.")]
 Smoothing = Annotated[float | None, _training("--smoothing", metavar="X", help="ν of the ring Laplacian.")]
+StandardErrors = Annotated[
+    bool | None,
+    _training(
+        "--standard-errors/--no-standard-errors",
+        help="What the noise implies for coefficients; if left out, where that takes a second or so.",
+    ),
+]
 NoIntercept = Annotated[bool, _training("--no-intercept", help="Leave the intercept out.")]
 Seed = Annotated[int | None, _training("--seed", metavar="N", help="For tests: repeatable and NOT private.")]
 

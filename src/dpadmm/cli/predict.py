@@ -24,6 +24,7 @@ A prediction tells about the row it was made from: treat the output like the tab
 Examples
   dpadmm predict model new.csv --out predictions.csv
   dpadmm predict model new.parquet --out predictions.csv --proba
+  dpadmm predict model new.csv --out predictions.csv --std   # how far the noise moves each score
 """
 
 
@@ -32,6 +33,7 @@ def predict(
     table: options.TableFile,
     out: options.OutFile,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
+    std: Annotated[bool, typer.Option("--std", help="Add what the privacy noise implies: see coef_std_.")] = False,
     invalid_rows: Annotated[str, typer.Option("--invalid-rows", help="error, or blank: predict nothing.")] = "error",
     force: options.Force = False,
     json: options.Json = False,
@@ -43,9 +45,15 @@ def predict(
         raise InvalidParameter(
             f"--proba with {type(model).__name__}, which has no probabilities", "a logistic model", "drop --proba"
         )
+    if std and not model.noise_was_replayed:
+        raise InvalidParameter(
+            "--std with a model that was saved without standard errors",
+            "a model with them",
+            "use fit --standard-errors",
+        )
     check_new_file(out, force)
     encoded = read_encoded(table, schema, with_target=False, blank_invalid=invalid_rows == "blank")
-    head, columns = _predictions(model, features_of(encoded)[encoded.valid], proba)
+    head, columns = _predictions(model, features_of(encoded)[encoded.valid], proba, std)
     write_new_file(out, _csv(head, columns, encoded.valid))
     if json:
         print_json({"out": str(out), "columns": head})
@@ -53,7 +61,7 @@ def predict(
         print_line(f"Wrote {out} with the columns {', '.join(head)}.")
 
 
-def _predictions(model: Any, features: Any, proba: bool) -> tuple[list[str], list[list[Any]]]:
+def _predictions(model: Any, features: Any, proba: bool, std: bool) -> tuple[list[str], list[list[Any]]]:
     """Names and columns of the output, for the valid rows."""
     if len(features) == 0:
         return ["prediction"], [[]]
@@ -61,6 +69,11 @@ def _predictions(model: Any, features: Any, proba: bool) -> tuple[list[str], lis
     if proba:
         head += [f"probability={label}" for label in model.classes_]
         columns += [[f"{chance:.6g}" for chance in each] for each in model.predict_proba(features).T]
+    if std:
+        errors = model.decision_std(features) if hasattr(model, "decision_std") else model.predict_std(features)
+        of = "score" if hasattr(model, "decision_std") else "prediction"
+        head += [f"std of {of}"] if errors.ndim == 1 else [f"std of {of}={label}" for label in model.classes_]
+        columns += [[f"{error:.6g}" for error in each] for each in np.atleast_2d(errors.T)]
     return head, columns
 
 

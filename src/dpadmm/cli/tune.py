@@ -118,7 +118,7 @@ def tune(
             "no --out", "--out DIR, the folder to make", "add --out, or --dry-run for the cost alone"
         )
     given = {**locals(), "out": out or Path(), "accountant": None, "arithmetic": "granular", "on_disk": None}
-    request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__})
+    request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__ if name in given})
     space = read_space(tried or [])
     carry_out(
         TuneRequest(request, space, trials, mean_trials, shape, validation, scoring, score_bound, accountant, dry_run)

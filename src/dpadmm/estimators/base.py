@@ -21,6 +21,7 @@ from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.estimators.steps import Steps
+from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
@@ -38,6 +39,7 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.solvers.auto.spread import Listener
 from dpadmm.solvers.base import run
 
 
@@ -69,7 +71,7 @@ class Prepared:
     graph: EdgeList | None = None
 
 
-class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
+class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     """Base of the private linear models; the parameters are those of `DPLogisticRegression`."""
 
     epsilon: float
@@ -145,7 +147,9 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         try:
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
                 prepared = self._answered(prepared, oracle)
-                solution = run(prepared.recipe.solver, prepared.recipe.problem, oracle, (observe,))
+                solver, problem = prepared.recipe.solver, prepared.recipe.problem
+                asked = self._listen(oracle, solver, problem, bool(prepared.steps.all))
+                solution = run(solver, problem, asked, (observe,))
         except KeyboardInterrupt as interruption:
             interruption.add_note(
                 "The fit was interrupted: no model was made, and the reserved budget counts as spent."
@@ -157,6 +161,8 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
         if target.classes is not None:
             self.classes_ = target.classes
         self._release(prepared, solution.coefficients, seeded=not streams.secret)
+        if isinstance(asked, Listener):
+            self._transcript = asked.transcript(solver, problem)
         return self
 
     def _prepared(
@@ -310,10 +316,17 @@ class PrivateLinearModel(BaseEstimator):  # type: ignore[misc]
 
     # -- use -----------------------------------------------------------------------------------------------------
 
-    def _margins(self, X: Any) -> NDArray[np.float64]:
+    def _mapped(self, X: Any) -> Any:
         check_is_fitted(self)
         X = validate_data(self, numeric_table(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        mapped = self.row_map_.apply(X)
+        return self.row_map_.apply(X)
+
+    def _margin_std(self, X: Any) -> NDArray[np.float64]:
+        mapped = self._mapped(X)
+        return self._noise_spread().margin_std(mapped)
+
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        mapped = self._mapped(X)
         return np.asarray(mapped @ self.weights_.astype(mapped.dtype, copy=False), dtype=np.float64)
 
     def save(self, path: str | Path) -> Path:

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.input import equals, numeric_column
+from dpadmm.estimators.uncertainty import knows_its_noise
 from dpadmm.estimators.weights import class_weights
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
@@ -87,6 +89,9 @@ ATTRIBUTES = """
     ----------
     coef_, intercept_ : ndarray
         In the units of the raw features.
+    coef_std_, intercept_std_ : ndarray
+        Standard deviations of the coefficients over the privacy noise, the rows held fixed; computed when first asked
+        for, by replays of the plan on the released answers (docs/uncertainty.md). Only for solver "auto".
     n_iter_ : int
         Steps taken: a public constant.
     privacy_ : PrivacyStatement
@@ -154,9 +159,22 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         coef, offset = self.row_map_.fold(weights)
         self.coef_, self.intercept_ = coef.T.copy(), offset
 
+    @property
+    def coef_std_(self) -> NDArray[np.float64]:
+        return self._folded_std()[0].T.copy()
+
+    @property
+    def intercept_std_(self) -> NDArray[np.float64]:
+        return self._folded_std()[1]
+
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the mapped rows: (n,) for two classes, (n, K) for more."""
         return self._margins(X)
+
+    @available_if(knows_its_noise)  # type: ignore[untyped-decorator]
+    def decision_std(self, X: Any) -> NDArray[np.float64]:
+        """Standard deviation of each score over the privacy noise, in the shape of `decision_function`."""
+        return self._margin_std(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most likely class of each row."""
@@ -292,6 +310,24 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         half = (upper - lower) / 2
         self.coef_ = half * coef[:, 0]
         self.intercept_ = float(half * offset[0] + lower + half)
+
+    @property
+    def _half_range(self) -> float:
+        lower, upper = self.target_range_
+        return (upper - lower) / 2
+
+    @property
+    def coef_std_(self) -> NDArray[np.float64]:
+        return self._half_range * self._folded_std()[0][:, 0]
+
+    @property
+    def intercept_std_(self) -> float:
+        return self._half_range * float(self._folded_std()[1][0])
+
+    @available_if(knows_its_noise)  # type: ignore[untyped-decorator]
+    def predict_std(self, X: Any) -> NDArray[np.float64]:
+        """Standard deviation of each prediction over the privacy noise."""
+        return self._half_range * self._margin_std(X)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicted targets of the mapped rows."""

@@ -19,6 +19,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.solvers.auto.spread import Spread
 
 FORMAT = 1
 MODELS: dict[str, type[Any]] = {
@@ -39,6 +40,9 @@ def save_model(model: Any, path: str | Path) -> Path:
     arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
         arrays["classes"] = _plain(model.classes_)
+    if model._spread is not None:
+        arrays["spread_weights"] = model._spread.weights.astype(np.float32)
+        arrays["spread_margins"] = model._spread.margins.astype(np.float32)
     numbers = _npz(arrays)
     description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
     description = json.loads(json.dumps(description, default=_plain_number))
@@ -151,9 +155,18 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
         model.feature_names_in_ = np.asarray(words["feature_names"], dtype=object)
     if model.weights_.shape[0] != model.n_features_in_ + int(model.row_map_.intercept):
         raise ValueError("the two files do not belong together")
+    model._forget_noise("it was saved before they were computed; ask for coef_std_ before saving")
+    if "spread_weights" in numbers:
+        model._spread = _spread(numbers["spread_weights"], numbers["spread_margins"], model.weights_.shape)
     model.plan_ = plan_from_dict(words["plan"])
     model.privacy_ = PrivacyStatement.from_dict(words["privacy"])
     return model
+
+
+def _spread(weights: Any, margins: Any, shape: tuple[int, ...]) -> Spread:
+    if weights.shape[1:] != shape or margins.shape[1:] != shape or not len(weights) or not len(margins):
+        raise ValueError("standard errors of another model")
+    return Spread(weights.astype(np.float64), margins.astype(np.float64))
 
 
 def _speaks_of(statement: PrivacyStatement, plan: Plan | SearchPlan) -> bool:

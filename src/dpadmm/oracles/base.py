@@ -6,7 +6,6 @@ import math
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpadmm import kernels
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
+from dpadmm.kernels.reference import on_grid
 from dpadmm.oracles.rows import Preparable, Rows, Scored, State, Visited
 from dpadmm.oracles.sums import LatticeSum, Sum, joined
 from dpadmm.privacy import arithmetic
@@ -189,7 +189,7 @@ class PrivateOracle:
             x, dual = self._rows.noisy_pass(
                 program, state, query.clip_norm, order, lambda visits: draw((visits, self._rows.n_features)), noise.grid
             )
-            dual = noise.dual_grid * arithmetic.on_grid(dual, noise.dual_grid)
+            dual = noise.dual_grid * on_grid(dual, noise.dual_grid)
             self._state = x, dual + self._draw_on_grid(noise.dual_deviation, noise.dual_grid, dual.shape)
             self._count(query)
 

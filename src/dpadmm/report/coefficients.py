@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ class Coefficients:
         One a column of scores: a single one for two classes or a regression, else one a class.
     values : (outputs, features) ndarray
     intercepts : (outputs,) ndarray
+    errors : (outputs, features) ndarray, optional
+        Standard deviations of the values over the privacy noise.
+    intercept_errors : (outputs,) ndarray, optional
+        The same of the intercepts; given with `errors`.
 
     Examples
     --------
@@ -38,12 +43,19 @@ class Coefficients:
     outputs: Sequence[str]
     values: NDArray[np.float64]
     intercepts: NDArray[np.float64]
+    errors: NDArray[np.float64] | None = None
+    intercept_errors: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.atleast_2d(np.asarray(self.values, dtype=float)))
         object.__setattr__(self, "intercepts", np.atleast_1d(np.asarray(self.intercepts, dtype=float)))
         shape = (len(self.outputs), len(self.names))
-        if self.values.shape != shape or self.intercepts.shape != shape[:1]:
+        given: list[tuple[Any, Any]] = [(self.values, self.intercepts)]
+        if self.errors is not None:
+            object.__setattr__(self, "errors", np.atleast_2d(np.asarray(self.errors, dtype=float)))
+            object.__setattr__(self, "intercept_errors", np.atleast_1d(np.asarray(self.intercept_errors, dtype=float)))
+            given.append((self.errors, self.intercept_errors))
+        if any(np.shape(values) != shape or np.shape(offsets) != shape[:1] for values, offsets in given):
             raise InvalidParameter(
                 f"coefficients of shape {self.values.shape}", f"shape {shape}", "name every feature and every output"
             )
@@ -64,12 +76,26 @@ class Coefficients:
         return order[self.magnitudes[order] > 0]
 
     def to_csv(self) -> str:
-        """One line a feature, then the intercept."""
+        """One line a feature, then the intercept; standard errors in further columns."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        single = len(self.outputs) == 1
-        writer.writerow(["feature", *(["coefficient"] if single else self.outputs)])
-        for name, column in zip(self.names, self.values.T, strict=True):
-            writer.writerow([name, *map(repr, column.tolist())])
-        writer.writerow(["(intercept)", *map(repr, self.intercepts.tolist())])
+        writer.writerow(self.head)
+        for row, name in enumerate((*self.names, "(intercept)")):
+            writer.writerow([name, *map(repr, self.row(row))])
         return stream.getvalue()
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        """Names of the columns of a table with a row a feature."""
+        single = len(self.outputs) == 1
+        values = ("coefficient",) if single else tuple(self.outputs)
+        errors = ("noise std",) if single else tuple(f"noise std of {output}" for output in self.outputs)
+        return ("feature", *values, *(errors if self.errors is not None else ()))
+
+    def row(self, feature: int) -> list[float]:
+        """Numbers of a feature, in the order of `head`; after the last feature, those of the intercept."""
+        at_intercept = feature == len(self.names)
+        numbers = list(self.intercepts if at_intercept else self.values[:, feature])
+        if self.errors is not None and self.intercept_errors is not None:
+            numbers += list(self.intercept_errors if at_intercept else self.errors[:, feature])
+        return [float(number) for number in numbers]

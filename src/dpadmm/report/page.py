@@ -16,6 +16,12 @@ from dpadmm.report.styles import STYLES
 
 MOST_LISTED = 30
 
+ERRORS = (
+    "Noise std (lines in the picture) is the standard deviation of a coefficient over the privacy noise, the rows held "
+    "fixed: how far the same training on the same rows could have come out elsewhere. It is estimated from the "
+    "released answers alone and says nothing about how well the rows stand for a population."
+)
+
 _PAGE = Template("""\
 <!doctype html>
 <html lang="en">
@@ -49,6 +55,7 @@ $results
 <figure><img alt="$picture_text" src="data:image/png;base64,$picture"></figure>
 <details><summary>The $listed largest as a table</summary>
 <div class="scroll">$coefficients</div></details>
+$errors
 </section>
 $graph
 <section>
@@ -93,6 +100,7 @@ def report_page(report: Report, picture: bytes) -> str:
         listed=len(listed),
         coefficients=_coefficient_table(coefficients, listed.tolist()),
         graph=_graph(report),
+        errors=_errors(coefficients),
         assumptions="".join(f"<li>{escape(_sentence(each))}</li>" for each in statement.assumptions),
         arithmetic=escape(statement.arithmetic),
         version=escape(statement.library_version),
@@ -165,9 +173,13 @@ def _query_cells(query: Query) -> tuple[str, ...]:
 
 
 def _coefficient_table(table: Coefficients, listed: Sequence[int]) -> str:
-    head = ("feature", *(("coefficient",) if len(table.outputs) == 1 else table.outputs))
-    rows = [(table.names[i], *(f"{value:.4g}" for value in table.values[:, i])) for i in listed]
-    return _table(head, [*rows, ("(intercept)", *(f"{value:.4g}" for value in table.intercepts))], "numbers")
+    names = (*table.names, "(intercept)")
+    rows = [(names[i], *(f"{value:.4g}" for value in table.row(i))) for i in (*listed, len(table.names))]
+    return _table(table.head, rows, "numbers")
+
+
+def _errors(table: Coefficients) -> str:
+    return "" if table.errors is None else f'<p class="note">{ERRORS}</p>'
 
 
 def _graph(report: Report) -> str:

@@ -21,7 +21,7 @@ INK, QUIET = "#1d2730", "#66727d"
 
 
 def coefficient_picture(table: Coefficients, axis_label: str, relevant: Collection[int] | None = None) -> bytes:
-    """Draw the largest coefficients as a PNG.
+    """Draw the largest coefficients as a PNG, with lines of one standard error to each side where they are known.
 
     Parameters
     ----------
@@ -63,6 +63,8 @@ def _bars(axes: Axes, table: Coefficients, chosen: Any, axis_label: str, relevan
     colours = np.where(known, np.where(values > 0, RAISES, LOWERS), OTHERS)
     heights = np.arange(len(chosen))
     axes.barh(heights, values, color=colours.tolist(), height=0.68, zorder=2)
+    if table.errors is not None:
+        axes.errorbar(values, heights, xerr=table.errors[0, chosen], fmt="none", ecolor=INK, elinewidth=0.9, zorder=4)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=3)
     axes.set_yticks(heights, [_short(table.names[i]) for i in chosen])
     axes.set_ylim(len(chosen) - 0.4, -0.6)

@@ -302,6 +302,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         chosen = winner.candidate if winner.model is not None else None
         best.set_params(**{**asked, **(chosen or {})})
         best.plan_, best.privacy_ = plan, statement
+        best._forget_noise("a search chose it among noisy trials, and a replay would hold the choice fixed")
         validate_data(best, table, skip_check_array=True)
         validate_data(self, table, skip_check_array=True)
         self.best_estimator_, self.best_params_ = best, chosen

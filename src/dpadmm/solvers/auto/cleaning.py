@@ -18,7 +18,7 @@ def symmetrised(noisy: Matrix) -> Matrix:
     return (noisy + noisy.T) / 2
 
 
-def clean_second_moment(noisy: Matrix, noise_std: float, trace: float) -> Matrix:
+def clean_second_moment(noisy: Matrix, noise_std: float, trace: float, floor: float = 1.0) -> Matrix:
     """Estimate of a second moment with the given trace, normalised to trace one.
 
     The top eigenpair is shrunk by the semicircle law; the rest is a diagonal (shrunk towards its mean) plus
@@ -29,6 +29,8 @@ def clean_second_moment(noisy: Matrix, noise_std: float, trace: float) -> Matrix
     ----------
     noisy : (d, d)
         Symmetric, with noise of standard deviation `noise_std` on the diagonal and `noise_std`/√2 off it.
+    floor : float
+        Factor on the smallest eigenvalues and diagonal entries: one where the estimate will be inverted.
     """
     d = len(noisy)
     noisy, noise_std = noisy / trace, noise_std / trace
@@ -38,17 +40,17 @@ def clean_second_moment(noisy: Matrix, noise_std: float, trace: float) -> Matrix
         return _one_public_direction(noisy, noise_std)
     top, direction = math.sqrt(values[-1] ** 2 - radius**2), vectors[:, -1]
     spike = top * np.outer(direction, direction)
-    rest = _clean_bulk(noisy - spike, noise_std, max(1 - top, 0.05))
+    rest = _clean_bulk(noisy - spike, noise_std, max(1 - top, 0.05), floor)
     whole = rest + spike
     return np.asarray(whole / np.trace(whole))
 
 
-def clean_whitened_moment(noisy: Matrix, noise_std: float) -> Matrix:
+def clean_whitened_moment(noisy: Matrix, noise_std: float, floor: float = 1.0) -> Matrix:
     """Estimate in whitened coordinates: a multiple of the identity, but for eigenvalues beyond the noise."""
     d = len(noisy)
     level = max(float(np.trace(noisy)), 0.2) / d
     excess = _outside_noise(noisy - level * np.eye(d), math.sqrt(2 * d) * noise_std)
-    return _floored(excess + level * np.eye(d), 0.1 * level)
+    return _floored(excess + level * np.eye(d), 0.1 * floor * level)
 
 
 def clean_diagonal(noisy: Matrix, noise_std: float) -> Matrix:
@@ -84,24 +86,24 @@ def _one_public_direction(noisy: Matrix, noise_std: float) -> Matrix:
     return np.asarray(mass * equal + (1 - mass) / max(d - 1, 1) * (np.eye(d) - equal))
 
 
-def _clean_bulk(rest: Matrix, noise_std: float, mass: float) -> Matrix:
+def _clean_bulk(rest: Matrix, noise_std: float, mass: float, floor: float) -> Matrix:
     d = len(rest)
     level = mass / d
-    diagonal = _shrunk_diagonal(np.diag(rest), noise_std, mass)
+    diagonal = _shrunk_diagonal(np.diag(rest), noise_std, mass, floor)
     off = ~np.eye(d, dtype=bool)
     scale, variance = np.outer(diagonal, diagonal), noise_std**2 / 2
     ratio = _correlation_strength(rest, scale, off, variance)
     shrink = ratio * scale / (ratio * scale + variance)
     kept = np.where(off, rest * shrink, 0.0)
     radius = 2 * math.sqrt(float(((shrink**2) * off).sum(axis=1).max()) * variance)
-    return _floored(_outside_noise(kept, radius) + np.diag(diagonal), 0.1 * level)
+    return _floored(_outside_noise(kept, radius) + np.diag(diagonal), 0.1 * floor * level)
 
 
-def _shrunk_diagonal(diagonal: Matrix, noise_std: float, mass: float) -> Matrix:
+def _shrunk_diagonal(diagonal: Matrix, noise_std: float, mass: float, floor: float = 1.0) -> Matrix:
     """James–Stein towards the mean, floored, rescaled to the known sum."""
     mean = diagonal.mean()
     keep = max(0.0, 1 - noise_std**2 / max(float(diagonal.var()), 1e-30))
-    shrunk = np.maximum(mean + (diagonal - mean) * keep, 0.2 * mass / len(diagonal))
+    shrunk = np.maximum(mean + (diagonal - mean) * keep, 0.2 * floor * mass / len(diagonal))
     return np.asarray(shrunk * (mass / shrunk.sum()))
 
 

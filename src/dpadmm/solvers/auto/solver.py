@@ -143,6 +143,12 @@ class Auto:
         point = state.point
         return Solution(problem.constraint.recover(point.x, point.y), point.x, point.y, self.steps)
 
+    def last_gradient(self, state: AutoState, noise_std: float) -> Array:
+        """Gradient at the last point, in its coordinates, as the model and all evidence tell it."""
+        newest = state.track.evidence(noise_std**2 * _centring(state.z))
+        curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
+        return np.asarray(curvature * state.z - fuse(newest, state.older).mean)
+
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         correlation, coordinates = self.view.ask(oracle, problem)
         state = replace(state, correlation=_centred(correlation))

@@ -56,11 +56,19 @@ class WholeView:
     def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, Coordinates]:
         correlation, second = oracle.moments()
         noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
-        second = symmetrised(second)
-        doubt = 2 * math.sqrt(len(second)) * noise
-        trace = 1.0 if problem.unit_rows else min(max(float(np.trace(second)), doubt), 1.0)
-        length = problem.row_norm * math.sqrt(trace)
-        return correlation, Coordinates.whiten(clean_second_moment(second, noise, trace), length)
+        return correlation, whitened_by(symmetrised(second), noise, problem)
+
+
+def whitened_by(second: Array, noise_std: float, problem: Problem) -> Coordinates:
+    """Coordinates from a noisy second moment of rows divided by their declared norm."""
+    trace = mean_square(second, noise_std, problem)
+    return Coordinates.whiten(clean_second_moment(second, noise_std, trace), problem.row_norm * math.sqrt(trace))
+
+
+def mean_square(second: Array, noise_std: float, problem: Problem) -> float:
+    """Mean squared norm of the rows that a noisy second moment belongs to, known where rows have norm one."""
+    doubt = 2 * math.sqrt(len(second)) * noise_std
+    return 1.0 if problem.unit_rows else min(max(float(np.trace(second)), doubt), 1.0)
 
 
 @dataclass(frozen=True)

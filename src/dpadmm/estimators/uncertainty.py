@@ -1,0 +1,78 @@
+"""Standard errors that the privacy noise implies, computed from released answers when they are first asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.solvers.auto.spread import Listener, Spread, Transcript, noise_spread, why_no_transcript
+from dpadmm.solvers.base import Oracle, Solver
+
+Array = NDArray[np.float64]
+
+
+class Uncertain:
+    """What a fitted model knows of its noise: a transcript to replay, the replays, or why there is neither.
+
+    The rows never come near: a transcript holds noisy answers, which were paid for, and public numbers.
+    """
+
+    row_map_: RowMap
+    _transcript: Transcript | None = None
+    _spread: Spread | None = None
+    _no_spread: str = "it is not fitted"
+
+    def replay_noise(self) -> None:
+        """Compute the standard errors now, so that `save` keeps them."""
+        if self._spread is None:
+            knows_its_noise(self)
+            assert self._transcript is not None
+            self._spread = noise_spread(self._transcript)
+
+    @property
+    def noise_was_replayed(self) -> bool:
+        """Whether standard errors were computed, here or before the model was saved."""
+        return self._spread is not None
+
+    def _listen(self, oracle: Oracle, solver: Solver[Any], problem: Problem, prepared: bool) -> Oracle:
+        """The oracle to train with: one that keeps its answers, where replays are possible."""
+        self._forget_noise(why_no_spread(solver, problem, prepared))
+        return oracle if self._no_spread else Listener(oracle)
+
+    def _forget_noise(self, why: str) -> None:
+        self._transcript = self._spread = None
+        self._no_spread = why
+
+    def _noise_spread(self) -> Spread:
+        self.replay_noise()
+        assert self._spread is not None
+        return self._spread
+
+    def _folded_std(self) -> tuple[Array, Array]:
+        """Of coefficients and intercepts in raw units, (features, outputs) and (outputs,)."""
+        folded = [self.row_map_.fold(deviation) for deviation in self._noise_spread().weights]
+        coef, offset = (np.stack(each) for each in zip(*folded, strict=True))
+        return Spread.std(coef), Spread.std(offset)
+
+
+def why_no_spread(solver: Solver[Any], problem: Problem, prepared: bool) -> str:
+    """Why a fit will have no standard errors, from public choices; empty if it will."""
+    if prepared:
+        return "private preparation is noisy too, and a replay would hold its answers fixed"
+    return why_no_transcript(solver, problem)
+
+
+def quick_to_replay(model: Uncertain) -> bool:
+    """Whether the standard errors of a fitted model would take a second or so."""
+    return model._transcript is not None and model._transcript.quick
+
+
+def knows_its_noise(model: Uncertain) -> bool:
+    """For `available_if`: true, or an AttributeError that says why there are no standard errors."""
+    if model._transcript is None and model._spread is None:
+        raise AttributeError(f"this {type(model).__name__} has no standard errors: {model._no_spread}")
+    return True
