@@ -87,6 +87,18 @@ def test_doubt_follows_public_numbers():
     assert choose_rules(1000.0, 100, 2, regression).doubt is None
 
 
+@pytest.mark.parametrize("choice", [{"fit_intercept": False}, {"row_norm": 10.0}])
+def test_rows_shorter_than_declared_and_models_without_intercept_are_not_doubted(choice, monkeypatch):
+    def asked(*_: object) -> float:
+        raise AssertionError("doubted")
+
+    monkeypatch.setattr("dpadmm.solvers.auto.solver.trust", asked)
+    X, y = np.eye(5)[np.arange(500) % 5], np.arange(500) % 4 == 0
+    with pytest.raises(AssertionError, match="doubted"):
+        DPLogisticRegression(1.0, 1e-6, classes=[False, True], random_state=0).fit(X, y)
+    DPLogisticRegression(1.0, 1e-6, classes=[False, True], random_state=0, **choice).fit(X, y)
+
+
 def score_beyond_the_commonest_class(seed: int, chance: Callable[[np.ndarray], np.ndarray]) -> float:
     """Twenty features of three categories, nμ about 180."""
     rng = np.random.default_rng(seed)

@@ -36,9 +36,9 @@ def trust(correlation: Array, coordinates: Coordinates, noise_std: float, moment
     Parameters
     ----------
     correlation : (d,)
-        Released mean of label · row, rows divided by their root mean square length.
+        Released mean of label · row, for rows of norm one.
     noise_std, moment_std : float
-        Noise of the correlation and of the second moment, in the same units.
+        Noise of the correlation and of the second moment.
     doubt : float
         Standard deviations beyond the noise from which a signal is fully trusted.
     """

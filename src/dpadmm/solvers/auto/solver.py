@@ -182,12 +182,11 @@ class Auto:
     def _trust(
         self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem, oracle: Oracle
     ) -> float:
-        if self.rules.doubt is None or isinstance(coordinates, SpikedCoordinates):
+        """The rules weigh noise against rows as long as declared, with an intercept that can carry a majority."""
+        if self.rules.doubt is None or not problem.unit_rows or isinstance(coordinates, SpikedCoordinates):
             return 1.0
-        size = coordinates.length / problem.row_norm
         noise = oracle.noise_std("moments")
-        moment_noise = noise / math.sqrt(self.rules.balance) / size**2
-        return trust(correlation / size, coordinates, noise / size, moment_noise, self.rules.doubt)
+        return trust(correlation, coordinates, noise, noise / math.sqrt(self.rules.balance), self.rules.doubt)
 
     def _confidence(self, state: AutoState) -> Array | float:
         """Factor on the released margins; directions beyond that of the mean row count as far as they are trusted."""
