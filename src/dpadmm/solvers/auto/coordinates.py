@@ -50,6 +50,11 @@ class Coordinates:
         return cls(basis, energy, energy / values / length**2, roots / roots.sum() / energy, length)
 
     @property
+    def eigenvalues(self) -> Array:
+        """λ of the second-moment model, in increasing order, summing to one."""
+        return np.asarray(self.energy / (self.scale * self.length**2))
+
+    @property
     def matrix(self) -> Array:
         """P."""
         return np.asarray(self.basis * np.sqrt(self.scale))

@@ -44,6 +44,10 @@ class Rules:
         Estimate number t of a phase weighs t^recency: later ones are nearer the optimum, but averages need them all.
     confidence : float
         Factor on the released margins: minimising a capped loss overstates them, the more so the smaller the cap.
+    doubt : float or None
+        Standard deviations beyond the noise up to which the first release counts as labels without signal
+        (`doubt.trust`). The release is a quarter of the budget: where noise is strong it proves nothing, and little
+        or nothing is doubted.
     """
 
     cap: float
@@ -59,6 +63,7 @@ class Rules:
     prior_scale: float = 3.0
     recency: float = 0.5
     confidence: float = 1.0
+    doubt: float | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -125,6 +130,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
     rounds = int(min(max(round(9 * spread**-0.25), 8), 32))
     refine = 9 * math.sqrt(n_features) * spread < 1
     first = max(2, rounds // 4) if refine else 0
+    floor = 0.4 if model.calibrated else 0.6
     return Rules(
         cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
         refine_rounds=first,
@@ -134,9 +140,10 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         spectrum_share=0.04 if refine else 0.0,
         final_share=0.59 if refine else 0.75,
         balance=0.5 if n_classes == 2 else 0.25,
-        curvature=model.curvature if model.exact else min(max(0.4 + spread, 0.6), 1.25) * model.curvature,
+        curvature=model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
         prior_scale=min(max(10 * nu - 2, 3.0), 5.0),
         recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
-        confidence=min(0.66 * spread**-0.1, 1.0) if model.calibrated else 1.0,
+        confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
+        doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.calibrated else None,
     )

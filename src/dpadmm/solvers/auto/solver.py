@@ -28,6 +28,7 @@ from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
+from dpadmm.solvers.auto.doubt import trust
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
@@ -48,6 +49,7 @@ class AutoState:
     older: tuple[Evidence, ...]
     track: Track
     correlation: Array
+    trust: float = 1.0
 
 
 @SOLVERS.register("auto")
@@ -151,7 +153,9 @@ class Auto:
 
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         correlation, coordinates = self.view.ask(oracle, problem)
-        state = replace(state, correlation=_centred(correlation))
+        state = replace(
+            state, correlation=_centred(correlation), trust=self._trust(correlation, coordinates, problem, oracle)
+        )
         state = self._enter(state, problem, coordinates, oracle, ())
         return self._solve(state, problem, state.older[0])
 
@@ -178,10 +182,29 @@ class Auto:
         gradient = _centred(oracle.gradient(state.z, kind))
         track = state.track.add(curvature * state.z - gradient, self.rules.recency)
         newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
-        confidence = self.rules.confidence if state.t == self.steps - 1 else 1.0
+        confidence = self._confidence(state) if state.t == self.steps - 1 else 1.0
         return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
-    def _solve(self, state: AutoState, problem: Problem, evidence: Evidence, confidence: float = 1.0) -> AutoState:
+    def _trust(
+        self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem, oracle: Oracle
+    ) -> float:
+        """The rules weigh noise against rows as long as declared, with an intercept that can carry a majority."""
+        if self.rules.doubt is None or not problem.unit_rows or isinstance(coordinates, SpikedCoordinates):
+            return 1.0
+        noise = oracle.noise_std("moments")
+        return trust(correlation, coordinates, noise, noise / math.sqrt(self.rules.balance), self.rules.doubt)
+
+    def _confidence(self, state: AutoState) -> Array | float:
+        """Factor on the released margins; directions beyond that of the mean row count as far as they are trusted."""
+        if state.trust == 1.0:
+            return self.rules.confidence
+        confidence = np.full(len(state.z), self.rules.confidence * state.trust)
+        confidence[-1] = self.rules.confidence
+        return confidence
+
+    def _solve(
+        self, state: AutoState, problem: Problem, evidence: Evidence, confidence: Array | float = 1.0
+    ) -> AutoState:
         """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
         curvature = self.rules.curvature * state.coordinates.energy
         variance = evidence.variance if evidence.variance.ndim < 2 else evidence.variance[:, 0]

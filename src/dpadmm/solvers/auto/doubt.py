@@ -1,0 +1,66 @@
+"""Whether labels depend on the features at all, as far as the first release can tell.
+
+Labels without signal correlate with the rows through their own mean alone: the correlation is then that mean times the
+mean row, which the top direction of the second moment follows. Whatever lies beyond this direction is noise of known
+size: that of the correlation, and that of the direction. Where nothing more is seen, the commonest class is the
+better guess, and directions beyond the top one are mistrusted.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.solvers.auto.coordinates import Coordinates
+
+Array = NDArray[np.float64]
+
+COMMON_MASS = 0.1
+"""Share of the rows' squared length that the top direction must carry to be taken for that of the mean row."""
+
+SIGNAL_DECAY = 1.5
+"""Squared correlation along a direction of eigenvalue λ is expected to be proportional to λ^1.5."""
+
+RAMP = 1.5
+"""Trust rises from least to full within this many standard deviations."""
+
+LEAST_TRUST = 0.25
+"""Enough to keep labels without signal from being guessed, little enough that an overlooked signal is still used."""
+
+
+def trust(correlation: Array, coordinates: Coordinates, noise_std: float, moment_std: float, doubt: float) -> float:
+    """Factor on the margins of all directions but the top one.
+
+    Parameters
+    ----------
+    correlation : (d,)
+        Released mean of label · row, for rows of norm one.
+    noise_std, moment_std : float
+        Noise of the correlation and of the second moment.
+    doubt : float
+        Standard deviations beyond the noise from which a signal is fully trusted.
+    """
+    values = coordinates.eigenvalues
+    top = coordinates.basis[:, -1]
+    if values[-1] < COMMON_MASS or _is_public(top):
+        return 1.0
+    seen = coordinates.basis.T @ correlation
+    tilt = float(seen[-1]) * moment_std / (math.sqrt(2) * float(values[-1]))
+    excess = beyond_noise(seen[:-1], values[:-1], math.hypot(noise_std, tilt))
+    mistrust = (1 - LEAST_TRUST) * min(max((doubt - excess) / RAMP, 0.0), 1.0)
+    mean_label = float(seen[-1]) / math.sqrt(float(values[-1]))
+    return 1 - mistrust * min(1.0, 4 * mean_label**2)
+
+
+def beyond_noise(seen: Array, values: Array, noise_std: float) -> float:
+    """Standard deviations by which squared correlations exceed those of noise: centred at zero without signal."""
+    weight = values**SIGNAL_DECAY
+    excess = (seen / noise_std) ** 2 - 1
+    return float(weight @ excess) / math.sqrt(2 * float(weight @ weight))
+
+
+def _is_public(direction: Array) -> bool:
+    """Whether it is the direction looked at where noise hides all others, which may be far from the mean row."""
+    return bool(np.allclose(np.abs(direction), 1 / math.sqrt(len(direction))))
