@@ -86,8 +86,8 @@ class HiddenRun:
 def smallest_program(passage: Passage) -> Program:
     """A program of one feature whose passage is the given one, or certified to cost no more.
 
-    Without a penalty y follows x and λ is its own noise alone: x adds up what the visits bring, and forgets as much as the
-    strong convexity makes it.
+    Without a penalty y follows x and λ is its own noise alone: x adds up what the visits bring, and forgets as much as
+    the strong convexity makes it.
     """
     plain = passage.weakest == passage.strongest == 1.0
     scale = math.sqrt(passage.weakest * (1 + NEARLY))
