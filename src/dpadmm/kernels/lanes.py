@@ -9,24 +9,32 @@ The cache of machine code watches `gradients.py` only: save that file, too, afte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from dpadmm.kernels.jit import kernel
+from dpadmm.kernels.pieces import (
+    DOUBLE,
+    INDEX,
+    Matrix,
+    counted,
+    fetch,
+    first_lanes,
+    fma,
+    given_bounds,
+    load,
+    require_rows_in_order,
+    splat,
+    sum_of_lanes,
+)
 
 VECTOR_BYTES = 64
 DOUBLES = VECTOR_BYTES // 8
-INDEX = ir.IntType(64)
-ZERO = INDEX(0)
-DOUBLE = ir.DoubleType()
 FETCH_AHEAD = 16384
 """Bytes ahead of the rows being read at which the next ones are asked for, into the second cache."""
 ROWS_TOGETHER = 4
@@ -44,12 +52,12 @@ def dot_rows(
     Rows are first, first + 1, … instead if `first` is not negative. `bounds` are lower, upper and inverse, each None if
     there are none; `count` is a multiple of ROWS_ADDED. Sums have the precision of `points`.
     """
-    _require_rows_in_order(X, points, out)
+    require_rows_in_order(X, points, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table = _Table(context, builder, signature.args[0:3], arguments[0:5], signature.args[6].dtype)
         first, last = arguments[4], builder.add(arguments[4], arguments[5])
-        given, results = (_Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
+        given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
 
         def tile(first_output: Any, outputs: int, first_row: Any, rows: int) -> None:
             _dot_tile(builder, table, given, results, first_output, outputs, first_row, rows)
@@ -58,9 +66,9 @@ def dot_rows(
         with builder.if_else(single) as (one_output, several):
             # Adding up the lanes of a sum takes as long as reading a short row: then several at once.
             rows = ROWS_TOGETHER if table.lanes > DOUBLES else 1
-            with one_output, _counted(builder, last, rows, first) as row:
+            with one_output, counted(builder, last, rows, first) as row:
                 tile(INDEX(0), 1, row, rows)
-            with several, _counted(builder, last, ROWS_TOGETHER, first) as row:
+            with several, counted(builder, last, ROWS_TOGETHER, first) as row:
                 _in_tiles(builder, given.rows, lambda k, width: tile(k, width, row, ROWS_TOGETHER))
         return context.get_dummy_value()
 
@@ -75,14 +83,14 @@ def add_rows(
 
     `out` has room for whole vectors: `padded_width` columns. `count` is a multiple of ROWS_ADDED.
     """
-    _require_rows_in_order(X, coefficients, out)
+    require_rows_in_order(X, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table = _Table(context, builder, signature.args[0:3], arguments[0:5], types.float64)
-        factors, sums = (_Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
+        factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         single = builder.icmp_unsigned("==", sums.rows, INDEX(1))
         last = builder.add(arguments[4], arguments[5])
-        with _counted(builder, last, ROWS_ADDED, arguments[4]) as row, builder.if_else(single) as (one_output, several):
+        with counted(builder, last, ROWS_ADDED, arguments[4]) as row, builder.if_else(single) as (one_output, several):
             with one_output:
                 _add_to_one(builder, table, factors, sums, row)
             with several:
@@ -98,29 +106,7 @@ def padded_width(columns):
     return (columns + DOUBLES - 1) // DOUBLES * DOUBLES
 
 
-# -- tables and matrices as the generated code sees them -----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """A C-ordered array."""
-
-    builder: Any
-    data: Any
-    rows: Any
-    columns: Any
-
-    @classmethod
-    def of(cls, context: Any, builder: Any, kind: Any, value: Any) -> _Matrix:
-        array = context.make_array(kind)(context, builder, value)
-        shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
-        return cls(builder, array.data, shape[0], shape[-1])
-
-    def element(self, i: Any, j: Any) -> Any:
-        return self.builder.gep(self.data, [self.builder.add(self.builder.mul(i, self.columns), j)])
-
-    def vector(self, i: Any, j: Any, lanes: int) -> Any:
-        return _as_vector(self.builder, self.element(i, j), lanes)
+# -- the table as the generated code sees it ------------------------------------------------------------------------
 
 
 class _Table:
@@ -132,16 +118,12 @@ class _Table:
         self.scalar = context.get_value_type(precision)
         self.lanes = VECTOR_BYTES // (precision.bitwidth // 8)
         self.widened = X.dtype != precision
-        self.data = _Matrix.of(context, builder, X, values[0])
-        self.index = _Matrix.of(context, builder, kinds[2], values[2])
+        self.data = Matrix.of(context, builder, X, values[0])
+        self.index = Matrix.of(context, builder, kinds[2], values[2])
         self.first, self.at = values[3:]
         self.in_order = builder.icmp_signed(">=", self.first, INDEX(0))
         self.ahead = builder.select(self.in_order, INDEX(FETCH_AHEAD), INDEX(0))
-        self.bounds = [
-            _Matrix.of(context, builder, kind, value)
-            for kind, value in zip(bounds, cgutils.unpack_tuple(builder, values[1], 3), strict=True)
-            if not isinstance(kind, types.NoneType)
-        ]
+        self.bounds = given_bounds(context, builder, bounds, values[1])
 
     def row(self, r: Any) -> Any:
         """Address of the row in place r."""
@@ -158,13 +140,13 @@ class _Table:
     def entries(self, start: Any, column: Any, mask: Any) -> Any:
         """The vector from a column of the row at `start`."""
         builder = self.builder
-        value = _load(builder, builder.gep(start, [column]), self.lanes, mask)
+        value = load(builder, builder.gep(start, [column]), self.lanes, mask)
         if self.widened:
             value = builder.fpext(value, ir.VectorType(self.scalar, self.lanes))
         if not self.bounds:
             return value
         lower, upper, inverse = (
-            _load(builder, each.element(INDEX(0), column), self.lanes, mask) for each in self.bounds
+            load(builder, each.element(INDEX(0), column), self.lanes, mask) for each in self.bounds
         )
         value = builder.select(builder.fcmp_ordered("<", value, lower), lower, value)
         value = builder.select(builder.fcmp_ordered(">", value, upper), upper, value)
@@ -174,15 +156,15 @@ class _Table:
         """Visit whole vectors of columns, then what remains under a mask."""
         builder = self.builder
         whole = builder.and_(self.data.columns, INDEX(-self.lanes))
-        with _counted(builder, whole, self.lanes) as column:
+        with counted(builder, whole, self.lanes) as column:
             visit(column, None)
         rest = builder.sub(self.data.columns, whole)
         with builder.if_then(builder.icmp_unsigned(">", rest, INDEX(0))):
-            visit(whole, _first_lanes(builder, rest, self.lanes))
+            visit(whole, first_lanes(builder, rest, self.lanes))
 
 
 def _dot_tile(
-    builder: Any, table: _Table, points: _Matrix, out: _Matrix, output: Any, outputs: int, row: Any, rows: int
+    builder: Any, table: _Table, points: Matrix, out: Matrix, output: Any, outputs: int, row: Any, rows: int
 ) -> None:
     """The products of a few rows with a few points: each number read serves all of them."""
     vector = ir.VectorType(table.scalar, table.lanes)
@@ -194,25 +176,25 @@ def _dot_tile(
 
     def multiply(column: Any, mask: Any) -> None:
         for start in starts:
-            _fetch(builder, builder.gep(start, [column]), table.ahead)
+            fetch(builder, builder.gep(start, [column]), table.ahead)
         parts = [table.entries(start, column, mask) for start in starts]
         for k in range(outputs):
-            point = _load(builder, points.element(builder.add(output, INDEX(k)), column), table.lanes, mask)
+            point = load(builder, points.element(builder.add(output, INDEX(k)), column), table.lanes, mask)
             for r in range(rows):
-                builder.store(_fma(builder, parts[r], point, builder.load(sums[k, r])), sums[k, r])
+                builder.store(fma(builder, parts[r], point, builder.load(sums[k, r])), sums[k, r])
 
     table.over_columns(multiply)
     for k, r in tile:
-        product = _sum_of_lanes(builder, builder.load(sums[k, r]))
+        product = sum_of_lanes(builder, builder.load(sums[k, r]))
         product = builder.fpext(product, DOUBLE) if table.scalar != DOUBLE else product
         builder.store(product, out.element(builder.add(output, INDEX(k)), builder.add(row, INDEX(r))))
 
 
-def _add_to_one(builder: Any, table: _Table, factors: _Matrix, sums: _Matrix, row: Any) -> None:
+def _add_to_one(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row: Any) -> None:
     """Rows times their coefficients, which stay in registers, to the one sum."""
     starts = [table.row(builder.add(row, INDEX(r))) for r in range(ROWS_ADDED)]
     spread = [
-        _splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
+        splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
         for r in range(ROWS_ADDED)
     ]
 
@@ -220,105 +202,33 @@ def _add_to_one(builder: Any, table: _Table, factors: _Matrix, sums: _Matrix, ro
         place = sums.vector(INDEX(0), column, table.lanes)
         total = builder.load(place, align=8)
         for start, factor in zip(starts, spread, strict=True):
-            total = _fma(builder, factor, table.entries(start, column, mask), total)
+            total = fma(builder, factor, table.entries(start, column, mask), total)
         builder.store(total, place, align=8)
 
     table.over_columns(add)
 
 
-def _add_to_each(builder: Any, table: _Table, factors: _Matrix, sums: _Matrix, row: Any) -> None:
+def _add_to_each(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row: Any) -> None:
     """Rows, a few columns of which stay in registers, times their coefficients to each sum."""
     starts = [table.row(builder.add(row, INDEX(r))) for r in range(ROWS_ADDED)]
 
     def add(column: Any, mask: Any) -> None:
         parts = [table.entries(start, column, mask) for start in starts]
-        with _counted(builder, sums.rows, 1) as k:
+        with counted(builder, sums.rows, 1) as k:
             place = sums.vector(k, column, table.lanes)
             total = builder.load(place, align=8)
             for r, part in enumerate(parts):
                 factor = builder.load(factors.element(k, builder.add(row, INDEX(r))))
-                total = _fma(builder, _splat(builder, factor, table.lanes), part, total)
+                total = fma(builder, splat(builder, factor, table.lanes), part, total)
             builder.store(total, place, align=8)
 
     table.over_columns(add)
 
 
-# -- pieces of code ------------------------------------------------------------------------------------------------
-
-
-def _require_rows_in_order(*arrays: Any) -> None:
-    if any(array.layout != "C" for array in arrays):
-        raise TypingError("arrays must be C-contiguous")
-
-
-@contextmanager
-def _counted(builder: Any, stop: Any, step: int, start: Any = ZERO) -> Iterator[Any]:
-    """A loop; its value is the counter."""
-    with cgutils.for_range_slice(builder, start, stop, INDEX(step)) as (counter, _):
-        yield counter
-
-
 def _in_tiles(builder: Any, count: Any, visit: Callable[[Any, int], None]) -> None:
     """Visit 0 to count in steps of four, then of one."""
     whole = builder.and_(count, INDEX(-4))
-    with _counted(builder, whole, 4) as k:
+    with counted(builder, whole, 4) as k:
         visit(k, 4)
-    with _counted(builder, count, 1, whole) as k:
+    with counted(builder, count, 1, whole) as k:
         visit(k, 1)
-
-
-def _as_vector(builder: Any, address: Any, lanes: int) -> Any:
-    return builder.bitcast(address, ir.VectorType(address.type.pointee, lanes).as_pointer())
-
-
-def _load(builder: Any, address: Any, lanes: int, mask: Any) -> Any:
-    place = _as_vector(builder, address, lanes)
-    vector = place.type.pointee
-    width = 8 if vector.element == DOUBLE else 4
-    if mask is None:
-        return builder.load(place, align=width)
-    kinds = [place.type, ir.IntType(32), mask.type, vector]
-    name = f"llvm.masked.load.v{lanes}f{8 * width}.p0"
-    load = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, kinds), name)
-    return builder.call(load, [place, ir.IntType(32)(width), mask, ir.Constant(vector, None)])
-
-
-def _fetch(builder: Any, address: Any, ahead: Any) -> None:
-    """Ask for what lies `ahead` bytes after an address. A wrong address does no harm."""
-    number = ir.IntType(32)
-    later = builder.gep(builder.bitcast(address, ir.IntType(8).as_pointer()), [ahead])
-    shape = ir.FunctionType(ir.VoidType(), [later.type, number, number, number])
-    ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    builder.call(ask, [later, number(0), number(2), number(1)])
-
-
-def _first_lanes(builder: Any, count: Any, lanes: int) -> Any:
-    numbers = ir.Constant(ir.VectorType(INDEX, lanes), list(range(lanes)))
-    return builder.icmp_unsigned("<", numbers, _splat(builder, count, lanes))
-
-
-def _splat(builder: Any, value: Any, lanes: int) -> Any:
-    vector = ir.VectorType(value.type, lanes)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
-
-
-def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))
-
-
-def _sum_of_lanes(builder: Any, vector: Any) -> Any:
-    """By halves: log₂ steps."""
-    lanes = vector.type.count
-    while lanes > 1:
-        lanes //= 2
-        undefined = ir.Constant(vector.type, ir.Undefined)
-        low, high = (
-            builder.shuffle_vector(
-                vector, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(first, first + lanes)))
-            )
-            for first in (0, lanes)
-        )
-        vector = builder.fadd(low, high)
-    return builder.extract_element(vector, ir.IntType(32)(0))

@@ -288,13 +288,13 @@ class LocalRows:
 
 
 def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:
-    """The arrays a kernel takes, the precision of its margins, and stored entries a row."""
+    """The arrays a kernel takes, the precision of its points, and stored entries a row."""
     X = table.X
+    precision = X.dtype.type if table.lower is None else np.float64
     if sparse.issparse(X):
         stored = (X.data, X.indices, X.indptr, table.upper, table.inverse, table.factors)
-        return stored, np.float64, X.nnz // max(1, table.n_rows)
-    dense = (X, table.lower, table.upper, table.inverse, table.factors)
-    return dense, (X.dtype.type if table.lower is None else np.float64), table.n_features
+        return stored, precision, X.nnz // max(1, table.n_rows)
+    return (X, table.lower, table.upper, table.inverse, table.factors), precision, table.n_features
 
 
 def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
