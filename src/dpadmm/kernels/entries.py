@@ -37,18 +37,21 @@ DOUBLES = ir.VectorType(DOUBLE, TOGETHER)
 
 
 @intrinsic
-def dot_entries(typing: Any, stored: Any, bounds: Any, index: Any, at: Any, count: Any, point: Any, out: Any) -> Any:
+def dot_entries(
+    typing: Any, stored: Any, bounds: Any, index: Any, first: Any, at: Any, count: Any, point: Any, out: Any
+) -> Any:
     """out[0, r] = ⟨row index[r], point⟩ over the stored entries, for count rows r from `at` on.
 
-    `stored` are data, indices and indptr, `bounds` are upper and inverse, each None if there are none; `point` is
-    (features + 1, 1). Entry number i of a row goes to sum i mod 4, wherever the row lies.
+    Rows are first, first + 1, … instead if `first` is not negative. `stored` are data, indices and indptr, `bounds` are
+    upper and inverse, each None if there are none; `point` is (features + 1, 1). Entry number i of a row goes to sum
+    i mod 4, wherever the row lies.
     """
     require_rows_in_order(*stored, point, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows.of(context, builder, signature.args[0:3], arguments[0:3])
-        at, count = arguments[3:5]
-        given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (5, 6))
+        rows = _Rows.of(context, builder, signature.args[0:3], arguments[0:5])
+        at, count = arguments[4:6]
+        given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         total = cgutils.alloca_once(builder, DOUBLES)
 
         def multiply(group: _Group) -> None:
@@ -63,20 +66,20 @@ def dot_entries(typing: Any, stored: Any, bounds: Any, index: Any, at: Any, coun
             builder.store(sum_of_lanes(builder, builder.load(total)), results.element(INDEX(0), r))
         return context.get_dummy_value()
 
-    return types.void(stored, bounds, index, types.uintp, types.uintp, point, out), generate
+    return types.void(stored, bounds, index, types.intp, types.uintp, types.uintp, point, out), generate
 
 
 @intrinsic
 def add_entries(
-    typing: Any, stored: Any, bounds: Any, index: Any, at: Any, count: Any, coefficients: Any, out: Any
+    typing: Any, stored: Any, bounds: Any, index: Any, first: Any, at: Any, count: Any, coefficients: Any, out: Any
 ) -> Any:
     """out[:, 0] += Σ coefficients[0, r] · row index[r], for count rows r from `at` on; coefficients are finite."""
     require_rows_in_order(*stored, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows.of(context, builder, signature.args[0:3], arguments[0:3])
-        at, count = arguments[3:5]
-        factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (5, 6))
+        rows = _Rows.of(context, builder, signature.args[0:3], arguments[0:5])
+        at, count = arguments[4:6]
+        factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         with counted(builder, builder.add(at, count), 1, at) as r:
             factor = splat(builder, builder.load(factors.element(INDEX(0), r)), TOGETHER)
 
@@ -92,7 +95,7 @@ def add_entries(
             rows.over_groups(r, add)
         return context.get_dummy_value()
 
-    return types.void(stored, bounds, index, types.uintp, types.uintp, coefficients, out), generate
+    return types.void(stored, bounds, index, types.intp, types.uintp, types.uintp, coefficients, out), generate
 
 
 @dataclass(frozen=True)
@@ -118,19 +121,26 @@ class _Rows:
     indices: Matrix
     indptr: Matrix
     index: Matrix
+    first: Any
+    at: Any
     bounds: list[Matrix]
 
     @classmethod
     def of(cls, context: Any, builder: Any, kinds: Any, values: Any) -> _Rows:
         stored = cgutils.unpack_tuple(builder, values[0], 3)
-        parts = [Matrix.of(context, builder, kind, value) for kind, value in zip(kinds[0], stored, strict=True)]
+        data, indices, indptr = (
+            Matrix.of(context, builder, kind, value) for kind, value in zip(kinds[0], stored, strict=True)
+        )
         index = Matrix.of(context, builder, kinds[2], values[2])
-        return cls(builder, *parts, index, given_bounds(context, builder, kinds[1], values[1]))
+        bounds = given_bounds(context, builder, kinds[1], values[1])
+        return cls(builder, data, indices, indptr, index, values[3], values[4], bounds)
 
     def over_groups(self, r: Any, visit: Callable[[_Group], None]) -> None:
         """Visit the entries of the row in place r, four at a time."""
         builder = self.builder
-        number = builder.load(self.index.element(INDEX(0), r))
+        in_order = builder.icmp_signed(">=", self.first, INDEX(0))
+        following = builder.add(self.first, builder.sub(r, self.at))
+        number = builder.select(in_order, following, builder.load(self.index.element(INDEX(0), r)))
         first, last = (self._whole(self.indptr, builder.add(number, INDEX(k))) for k in (0, 1))
         inside = builder.icmp_unsigned("<=", builder.add(last, INDEX(TOGETHER - 1)), self.data.columns)
         with builder.if_else(inside) as (usual, at_the_end):

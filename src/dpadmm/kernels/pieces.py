@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,8 @@ from numba.core.errors import TypingError
 INDEX = ir.IntType(64)
 ZERO = INDEX(0)
 DOUBLE = ir.DoubleType()
+SWIFT_BITS = 128
+"""Lanes change places fastest within parts of this many bits, or these parts as a whole."""
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,12 @@ def load(builder: Any, address: Any, lanes: int, mask: Any) -> Any:
     return builder.call(load, [place, ir.IntType(32)(width), mask, ir.Constant(vector, None)])
 
 
-def fetch(builder: Any, address: Any, ahead: Any) -> None:
-    """Ask for what lies `ahead` bytes after an address. A wrong address does no harm."""
+def fetch(builder: Any, address: Any) -> None:
+    """Ask for the cache line at an address, into the second cache. A wrong address does no harm."""
     number = ir.IntType(32)
-    later = builder.gep(builder.bitcast(address, ir.IntType(8).as_pointer()), [ahead])
-    shape = ir.FunctionType(ir.VoidType(), [later.type, number, number, number])
+    shape = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
     ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    builder.call(ask, [later, number(0), number(2), number(1)])
+    builder.call(ask, [address, number(0), number(2), number(1)])
 
 
 def first_lanes(builder: Any, count: Any, lanes: int) -> Any:
@@ -106,12 +107,54 @@ def sum_of_lanes(builder: Any, vector: Any) -> Any:
     lanes = vector.type.count
     while lanes > 1:
         lanes //= 2
-        undefined = ir.Constant(vector.type, ir.Undefined)
-        low, high = (
-            builder.shuffle_vector(
-                vector, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(first, first + lanes)))
-            )
-            for first in (0, lanes)
-        )
+        low, high = (shuffled(builder, vector, vector, range(first, first + lanes)) for first in (0, lanes))
         vector = builder.fadd(low, high)
     return builder.extract_element(vector, ir.IntType(32)(0))
+
+
+def sums_of_lanes(builder: Any, vectors: list[Any]) -> Any:
+    """The sums of the lanes of some vectors, a power of two of them, as one vector.
+
+    Each is added up by halves as in `sum_of_lanes`, to the same last bit: two vectors become one that holds half as
+    many lanes of each.
+    """
+    lanes, width = vectors[0].type.count, vectors[0].type.count
+    bits = 64 if vectors[0].type.element == DOUBLE else 32
+    held = [(vector, [number]) for number, vector in enumerate(vectors)]
+    while len(held) > 1:
+        halves = []
+        for (a, in_a), (b, in_b) in zip(held[::2], held[1::2], strict=True):
+            slots = [(0, k) for k in range(len(in_a))] + [(lanes, k) for k in range(len(in_b))]
+            if width * bits <= SWIFT_BITS:
+                slots.sort(key=lambda slot: slot[1])
+            halves.append(
+                (
+                    _low_plus_high(builder, a, b, [first + k * width for first, k in slots], width),
+                    [(in_b if first else in_a)[k] for first, k in slots],
+                )
+            )
+        held, width = halves, width // 2
+    ((vector, order),) = held
+    places = [order.index(number) * width for number in range(len(vectors))]
+    if width == 1:
+        return shuffled(builder, vector, vector, places)
+    while width > 1:
+        vector, width = _low_plus_high(builder, vector, vector, places, width), width // 2
+        places = [number * width for number in range(len(vectors))]
+    return vector
+
+
+def _low_plus_high(builder: Any, a: Any, b: Any, starts: list[int], width: int) -> Any:
+    """The lower half of each run of `width` lanes plus its upper half; runs are given by where they start."""
+    half = width // 2
+    low, high = (
+        shuffled(builder, a, b, [start + shift + lane for start in starts for lane in range(half)])
+        for shift in (0, half)
+    )
+    return builder.fadd(low, high)
+
+
+def shuffled(builder: Any, a: Any, b: Any, lanes: Iterable[int]) -> Any:
+    """A vector of some lanes of two: those of b are counted on from those of a."""
+    chosen = list(lanes)
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen))

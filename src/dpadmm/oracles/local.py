@@ -33,6 +33,9 @@ Array = NDArray[np.float64]
 PAGE_BYTES = 4096
 """What reading one row of a batch brings into memory, at least."""
 
+SPARSE_EFFORT = 8
+"""What adding one stored entry of a sparse row costs, in entries of a dense one."""
+
 MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
 
@@ -75,6 +78,7 @@ class LocalRows:
         self._is_sparse = bool(sparse.issparse(self._X))
         self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
         self._arrays, self._precision, self._width = _kernel_table(self._table)
+        self._effort = SPARSE_EFFORT if self._is_sparse else 1
         self._matrix: Array | None = None
         self._see(self._table.n_features)
 
@@ -212,7 +216,7 @@ class LocalRows:
         if batch.rows is not None and len(batch.rows) <= LONGEST_RUN:
             return self._answer(part(0, len(batch.rows)))
         count = self.n_rows if batch.rows is None else len(batch.rows)
-        return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL))
+        return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL, self._effort))
 
     def _weights_of(self, batch: Batch) -> Array | None:
         """Of each row of the batch: whether it was drawn, times its public weight."""
