@@ -92,6 +92,8 @@ WHY = (
     "- A row that NumPy, SciPy or a peer wins is at no limit of the machine: the same machine did it faster.",
     "- Sums over float32 rows are formed in float64, because the rounding of a float32 sum could exceed the",
     "  sensitivity; the plain products they are compared with do without.",
+    "- Gradients over float32 rows wait for arithmetic, not for memory: each number is widened before it is added.",
+    "  A table that fits the processor's second cache takes as long a row.",
     "- Softmax over K classes does K times the arithmetic on each byte, so bandwidth is no measure of it.",
     "- `dp-sgd` is the algorithm of Opacus where it is given its step and clip and releases the last iterate; its own",
     "  step and clip make another one, with an objective of its own.",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +214,7 @@ def test_problems_beyond_the_kernel_are_composed():
 @pytest.mark.parametrize("loss", [Logistic(), Softmax(3), Huber(0.5), Squared(), HuberisedHinge()])
 def test_the_sum_does_not_depend_on_the_number_of_threads(csr, loss, monkeypatch):
     monkeypatch.setattr(threads, "CHUNK_ENTRIES", 1000)
+    monkeypatch.setattr(threads, "WORTH_THREADS", 1000)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 6))
@@ -224,6 +228,58 @@ def test_the_sum_does_not_depend_on_the_number_of_threads(csr, loss, monkeypatch
                 sums.append(rows.gradient_sum(x, 0.5, Batch(None)))
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
+
+
+def lonely(form, dtype, d, place, n=48):
+    """One row among rows of zeros, which add nothing."""
+    row = np.random.default_rng(place).standard_normal(d)
+    X = np.zeros((n, d), dtype)
+    X[place] = row
+    return LocalRows(RowMap(1.0, False).pack(form(X)), np.ones(n), Logistic())
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_contribution_has_the_same_bits_in_every_place(form, dtype):
+    """In a block of rows in order, alone in a batch, and as the last row of the table, which is read with more care."""
+    for d in (1, 5, 54):
+        for place in (0, 13, 47):
+            rows = lonely(form, dtype, d, place)
+            x = np.random.default_rng(d).standard_normal(d)
+            with kernels.use("compiled"):
+                among = rows.gradient_sum(x, 0.1, Batch(None))
+                alone = rows.gradient_sum(x, 0.1, Batch(np.array([place])))
+            assert np.linalg.norm(among) > 0
+            np.testing.assert_array_equal(among, alone)
+
+
+def stored_rows(dtype):
+    """Rows of 0 to 9 entries, unsorted and with duplicates; values from the subnormal to the huge."""
+    rng = np.random.default_rng(0)
+    lengths = np.append(rng.integers(0, 10, 150), [0, 9, 0, 3])
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    size = {np.float32: 30, np.float64: 200}[dtype]
+    data = (rng.standard_normal(indptr[-1]) * 10.0 ** rng.integers(-size - 10, size, indptr[-1])).astype(dtype)
+    return data, rng.integers(0, 7, indptr[-1]).astype(np.int32), indptr
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sparse_rows_of_every_length(dtype):
+    data, indices, indptr = stored_rows(dtype)
+    n = len(indptr) - 1
+    norms = np.sqrt([np.square(data[a:b].astype(float)).sum() for a, b in pairwise(indptr)])
+    factors = np.ones(n)
+    factors[::11] = 0.0
+    for row in range(0, n, 11):
+        data[indptr[row] : indptr[row + 1]] = np.nan
+    rng = np.random.default_rng(1)
+    target, points = rng.choice([-1.0, 1.0], (1, n)), rng.standard_normal((8, 1)).astype(dtype)
+    given = (data, indices, indptr, None, None, factors, norms, target, None, None)
+    for span in ((0, n), (0, 64), (n - 1, n), (n - 3, n), (5, 5)):
+        found, expected = (
+            space.sparse_sum(*given, *span, points, None, 0.4, 0.4, LOGISTIC, 0.0) for space in (compiled, reference)
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 class TestThreads:
@@ -246,6 +302,36 @@ class TestThreads:
         monkeypatch.setenv("DPADMM_NUM_THREADS", "many")
         monkeypatch.setenv("NUMBA_NUM_THREADS", "4,2")
         assert threads.allowed() == 4
+
+    def test_a_failure_in_a_thread_is_raised_and_no_thread_is_left(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+        here, seen = threading.get_ident(), threading.active_count()
+
+        def part(start, stop):
+            if threading.get_ident() != here:
+                raise ZeroDivisionError
+            time.sleep(0.05)
+            return np.zeros(1)
+
+        with threads.at_most(4), pytest.raises(ZeroDivisionError):
+            threads.sum_in_chunks(part, 10 * threads.LONGEST_RUN, 100, True)
+        assert threading.active_count() == seen
+
+    def test_short_sums_stay_on_one_thread(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+        rows, width = 2 * threads.LONGEST_RUN, 16
+        seen = {1: set(), 8: set()}
+        for effort, idents in seen.items():
+
+            def part(start, stop, idents=idents):
+                idents.add(threading.get_ident())
+                time.sleep(0.05)
+                return np.zeros(1)
+
+            with threads.at_most(2):
+                threads.sum_in_chunks(part, rows, width, True, effort)
+        assert len(seen[1]) == 1
+        assert len(seen[8]) == 2
 
 
 class TestTheRule:

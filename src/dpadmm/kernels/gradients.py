@@ -15,13 +15,16 @@ from numba.extending import intrinsic
 
 from dpadmm.kernels.clipping import SAFETY
 from dpadmm.kernels.codes import SOFTMAX
+from dpadmm.kernels.entries import add_entries, dot_entries
 from dpadmm.kernels.jit import kernel
-from dpadmm.kernels.lanes import ROWS_ADDED, add_rows, dot_rows, padded_width
+from dpadmm.kernels.lanes import ROWS_ADDED, add_rows, copy_run, dot_rows, none_is_zero, padded_width
 from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
 
 U = np.uintp
 BLOCK = 16
-"""Rows handled together: loops of constant length are a few vector instructions."""
+"""Dense rows handled together: loops of constant length are a few vector instructions."""
+SPARSE_BLOCK = 64
+"""Sparse rows handled together: more, because each is short."""
 CACHE_LINE = 64
 
 
@@ -130,11 +133,11 @@ def _general_coefficients(
 
 @kernel(inline=True)
 def _coefficients(
-    code, parameter, margin, anchored, target, norms, weights, at, count, gradient_clip, clip, out, sizes
+    code, parameter, margin, anchored, target, norms, weights, at, length, count, gradient_clip, clip, out, sizes
 ):
     """Weights times clipped slopes. One output without an anchor is the usual case and a few vector instructions."""
     if out.shape[0] == 1 and not anchored.shape[0] and code != SOFTMAX:
-        for r in range(at, at + U(BLOCK)):
+        for r in range(at, at + U(length)):
             slope = slope_at(code, parameter, margin[U(0), r], target[U(0), r])
             out[U(0), r] = weights[r] * clipped(slope, norms[r], clip * SAFETY)
     else:
@@ -148,15 +151,6 @@ def _coefficients(
 
 
 @kernel(inline=True)
-def _all_count(factors, position):
-    """Whether no row of a block counts as zero."""
-    zeros = 0
-    for r in range(U(BLOCK)):
-        zeros += factors[position + r] == 0.0
-    return zeros == 0
-
-
-@kernel(inline=True)
 def _note(i, weight, r, factors, norms, target, index, factor, norm, weighed, label):
     """Row i of the table is row r of the block."""
     index[r], factor[r], norm[r], weighed[r] = i, factors[i], norms[i], factors[i] * weight
@@ -165,17 +159,21 @@ def _note(i, weight, r, factors, norms, target, index, factor, norm, weighed, la
 
 
 @kernel(inline=True)
-def _next_rows(position, end, at, rows, weights, factors, norms, target, index, factor, norm, weighed, label):
+def _next_rows(length, position, end, at, rows, weights, factors, norms, target, index, factor, norm, weighed, label):
     """Note the next rows that count from place `at` on.
 
-    Returns the position after them, how many there are, and the number of the first, or −1 if others lie between them.
+    Returns the position after them, how many there are, and the number of the first, or −1 if others may lie between
+    them; `index` holds their numbers only then.
     """
-    if rows is None and weights is None and position + U(BLOCK) <= end and _all_count(factors, position):
-        for r in range(U(BLOCK)):
-            _note(position + r, 1.0, at + r, factors, norms, target, index, factor, norm, weighed, label)
-        return position + U(BLOCK), U(BLOCK), np.intp(position)
+    if rows is None and weights is None and position + U(length) <= end and none_is_zero(factors, position, U(length)):
+        copy_run(factors, U(0), position, factor, U(0), at, U(length))
+        copy_run(factors, U(0), position, weighed, U(0), at, U(length))
+        copy_run(norms, U(0), position, norm, U(0), at, U(length))
+        for k in range(U(target.shape[0])):
+            copy_run(target, k, position, label, k, at, U(length))
+        return position + U(length), U(length), np.intp(position)
     count = U(0)
-    while count < U(BLOCK) and position < end:
+    while count < U(length) and position < end:
         i = position if rows is None else U(rows[position])
         # Rows that count as zero may hold NaN and are never read.
         if factors[i] != 0.0:
@@ -189,16 +187,6 @@ def _next_rows(position, end, at, rows, weights, factors, norms, target, index, 
 # -- dense rows ----------------------------------------------------------------------------------------------------
 
 
-@kernel("contract", inline=True)
-def _margins(X, bounds, index, first, factors, at, count, points, out):
-    """factor · ⟨row, point⟩ for each output and row; the last entry of a point is its intercept."""
-    dot_rows(X, bounds, index, first, at, count, points, out)
-    d = U(X.shape[1])
-    for k in range(U(points.shape[0])):
-        for r in range(at, at + U(BLOCK)):
-            out[k, r] = factors[r] * (out[k, r] + points[k, d])
-
-
 @kernel(inline=True)
 def _padded(count, at, index, weights):
     """A whole number of groups of rows: the first row fills the last group, with weight zero."""
@@ -206,6 +194,14 @@ def _padded(count, at, index, weights):
     for r in range(at + count, at + whole):
         index[r], weights[r] = index[at], 0.0
     return whole
+
+
+@kernel("reassoc", inline=True)
+def _run_total(values, at, count):
+    total = 0.0
+    for r in range(at, at + count):
+        total += values[r]
+    return total
 
 
 @kernel()
@@ -236,47 +232,65 @@ def dense_sum(
     code,
     parameter,
 ):
-    bounds = (lower, upper, inverse)
-    d, outputs = X.shape[1], points.shape[0]
+    d, outputs, twice = X.shape[1], points.shape[0], 2 * BLOCK
     out, constants = _aligned_zeros(outputs, padded_width(d)), np.zeros(outputs)
-    # Two blocks take turns: the next one is read while the slopes of the last are on their way.
-    index = np.zeros(2 * BLOCK, np.uintp)
-    scratch = _aligned_zeros(5, 2 * BLOCK)
-    factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
-    label = _aligned_zeros(target.shape[0], 2 * BLOCK)
-    margin, slope = _aligned_zeros(outputs, 2 * BLOCK), _aligned_zeros(outputs, 2 * BLOCK)
-    there = _aligned_zeros(0 if anchors is None else outputs, 2 * BLOCK)
-    position, end, at, ready, first = U(start), U(stop), U(0), U(0), np.intp(-1)
-    while True:
-        if ready:
-            _coefficients(
-                code, parameter, margin, there, label, norm, weight, at, ready, gradient_clip, clip, slope, sizes
-            )
-        after = U(BLOCK) - at
-        position, count, first_after = _next_rows(
-            position, end, after, rows, weights, factors, norms, target, index, factor, norm, weight, label
-        )
-        if count:
-            if rows is not None:
-                _fetch(X, index, after, count)
-            count = _padded(count, after, index, weight)
-            _margins(X, bounds, index, first_after, factor, after, count, points, margin)
-            if anchors is not None:
-                _margins(X, bounds, index, first_after, factor, after, count, anchors, there)
-        if ready:
-            add_rows(X, bounds, index, first, at, ready, slope, out)
-            for k in range(U(outputs)):
-                for r in range(at, at + ready):
-                    constants[k] += slope[k, r]
-        if not count:
-            break
-        at, ready, first = after, count, first_after
+    index, known, sizes = np.zeros(twice, np.uintp), _aligned_zeros(3, twice), _aligned_zeros(2, twice)
+    label = _aligned_zeros(target.shape[0], twice)
+    margin, slope = _aligned_zeros(outputs, twice), _aligned_zeros(outputs, twice)
+    there = _aligned_zeros(0 if anchors is None else outputs, twice)
+    _add_dense(
+        (X, (lower, upper, inverse), factors, norms, target, rows, weights),
+        (start, stop),
+        points,
+        anchors,
+        (code, parameter, gradient_clip, clip),
+        (index, known[0], known[1], known[2], label),
+        (margin, there, slope, sizes),
+        out,
+        constants,
+    )
     total = np.empty((outputs, d + 1))
     for k in range(U(outputs)):
         for j in range(U(d)):
             total[k, j] = out[k, j]
         total[k, U(d)] = constants[k]
     return total
+
+
+@kernel(borrows=True)
+def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
+    """Add the rows of a span to `out` and their coefficients to `constants`.
+
+    Two blocks take turns: the next one is read while the slopes of the last are on their way.
+    """
+    X, bounds, factors, norms, target, rows, weights = table
+    code, parameter, gradient_clip, clip = rule
+    index, factor, norm, weight, label = notes
+    margin, there, slope, sizes = room
+    position, end, at, ready, first = U(span[0]), U(span[1]), U(0), U(0), np.intp(-1)
+    while True:
+        if ready:
+            _coefficients(
+                code, parameter, margin, there, label, norm, weight, at, BLOCK, ready, gradient_clip, clip, slope, sizes
+            )
+        after = U(BLOCK) - at
+        position, count, first_after = _next_rows(
+            BLOCK, position, end, after, rows, weights, factors, norms, target, index, factor, norm, weight, label
+        )
+        if count:
+            if rows is not None:
+                _fetch(X, index, after, count)
+            count = _padded(count, after, index, weight)
+            dot_rows(X, bounds, index, first_after, after, count, factor, points, margin)
+            if anchors is not None:
+                dot_rows(X, bounds, index, first_after, after, count, factor, anchors, there)
+        if ready:
+            add_rows(X, bounds, index, first, at, ready, slope, out)
+            for k in range(U(out.shape[0])):
+                constants[k] += _run_total(slope[k], at, ready)
+        if not count:
+            break
+        at, ready, first = after, count, first_after
 
 
 @kernel(inline=True)
@@ -292,58 +306,71 @@ def _fetch(X, index, at, count):
 
 
 @kernel()
-def _stored(data, indices, position, upper, inverse):
-    """A stored entry of the mapped row but for its factor; sparse rows have lower bounds of zero."""
+def _entry(stored, upper, inverse, position):
+    """A stored entry of the mapped row but for its factor, and its column; sparse rows have lower bounds of zero."""
+    data, indices, _ = stored
+    value, j = np.float64(data[position]), U(indices[position])
     if upper is None:
-        return np.float64(data[position])
-    j = U(indices[position])
-    return min(max(np.float64(data[position]), 0.0), upper[j]) * inverse[j]
+        return value, j
+    return min(max(value, 0.0), upper[j]) * inverse[j], j
 
 
-@kernel("reassoc", inline=True)
-def _sparse_margins(data, indices, indptr, upper, inverse, index, factors, at, count, points, out):
+@kernel("contract", inline=True)
+def _sparse_margins(stored, bounds, index, first, factors, at, count, points, out):
     """factor · ⟨row, point⟩ for each output and row; points are (features + 1, outputs)."""
     outputs, intercept = U(points.shape[1]), U(points.shape[0] - 1)
+    if outputs == 1:
+        dot_entries(stored, bounds, index, first, at, count, points, out)
+    else:
+        _dot_each(stored, bounds, index, first, at, count, points, out)
+    for k in range(outputs):
+        for r in range(at, at + count):
+            out[k, r] = factors[r] * (out[k, r] + points[intercept, k])
+
+
+@kernel("contract")
+def _dot_each(stored, bounds, index, first, at, count, points, out):
+    """⟨row, point⟩ for each of several outputs and each row."""
+    indptr = stored[2]
     for r in range(at, at + count):
-        first, last = U(indptr[index[r]]), U(indptr[index[r] + U(1)])
-        if outputs == 1:
-            total = points[intercept, U(0)]
-            for position in range(first, last):
-                total += _stored(data, indices, position, upper, inverse) * points[U(indices[position]), U(0)]
-            out[U(0), r] = factors[r] * total
-            continue
-        for k in range(outputs):
-            out[k, r] = points[intercept, k]
-        for position in range(first, last):
-            value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
-            for k in range(outputs):
+        for k in range(U(points.shape[1])):
+            out[k, r] = 0.0
+        i = index[r] if first < 0 else U(first) + (r - at)
+        for position in range(U(indptr[i]), U(indptr[i + U(1)])):
+            value, j = _entry(stored, bounds[0], bounds[1], position)
+            for k in range(U(points.shape[1])):
                 out[k, r] += value * points[j, k]
-        for k in range(outputs):
-            out[k, r] *= factors[r]
 
 
 @kernel(inline=True)
-def _scatter(data, indices, indptr, upper, inverse, index, at, count, coefficients, out):
+def _scatter(stored, bounds, index, first, at, count, coefficients, out):
     """out += (row, 1) ⊗ coefficient."""
     outputs, intercept = U(out.shape[1]), U(out.shape[0] - 1)
-    for r in range(at, at + count):
-        first, last = U(indptr[index[r]]), U(indptr[index[r] + U(1)])
-        for k in range(outputs):
+    for k in range(outputs):
+        for r in range(at, at + count):
             out[intercept, k] += coefficients[k, r]
-        if outputs == 1:
-            c = coefficients[U(0), r]
-            for position in range(first, last):
-                out[U(indices[position]), U(0)] += c * _stored(data, indices, position, upper, inverse)
-            continue
-        for position in range(first, last):
-            value, j = _stored(data, indices, position, upper, inverse), U(indices[position])
-            for k in range(outputs):
+    if outputs == 1:
+        add_entries(stored, bounds, index, first, at, count, coefficients, out)
+    else:
+        _add_to_each(stored, bounds, index, first, at, count, coefficients, out)
+
+
+@kernel()
+def _add_to_each(stored, bounds, index, first, at, count, coefficients, out):
+    """out += row ⊗ coefficient for several outputs."""
+    indptr = stored[2]
+    for r in range(at, at + count):
+        i = index[r] if first < 0 else U(first) + (r - at)
+        for position in range(U(indptr[i]), U(indptr[i + U(1)])):
+            value, j = _entry(stored, bounds[0], bounds[1], position)
+            for k in range(U(out.shape[1])):
                 out[j, k] += coefficients[k, r] * value
 
 
 @kernel(inline=True)
-def _fetch_stored(data, indices, indptr, index, at, count):
+def _fetch_stored(stored, index, at, count):
     """Ask for the beginnings of rows that lie anywhere before the first is needed."""
+    data, indices, indptr = stored
     for r in range(at, at + count):
         first = U(indptr[index[r]])
         _prefetch(U(data.ctypes.data) + first * U(data.itemsize))
@@ -371,24 +398,40 @@ def sparse_sum(
     code,
     parameter,
 ):
+    stored, bounds = (data, indices, indptr), (upper, inverse)
     outputs = points.shape[1]
     out = np.zeros(points.shape)
-    index = np.zeros(BLOCK, np.uintp)
-    scratch = np.zeros((5, BLOCK))
+    index = np.zeros(SPARSE_BLOCK, np.uintp)
+    scratch = np.zeros((5, SPARSE_BLOCK))
     factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
-    label = np.zeros((target.shape[0], BLOCK))
-    margin, slope = np.zeros((outputs, BLOCK)), np.zeros((outputs, BLOCK))
-    there = np.zeros((0 if anchors is None else outputs, BLOCK))
+    label = np.zeros((target.shape[0], SPARSE_BLOCK))
+    margin, slope = np.zeros((outputs, SPARSE_BLOCK)), np.zeros((outputs, SPARSE_BLOCK))
+    there = np.zeros((0 if anchors is None else outputs, SPARSE_BLOCK))
     position, end, at = U(start), U(stop), U(0)
     while position < end:
-        position, count, _ = _next_rows(
-            position, end, at, rows, weights, factors, norms, target, index, factor, norm, weight, label
+        position, count, first = _next_rows(
+            SPARSE_BLOCK, position, end, at, rows, weights, factors, norms, target, index, factor, norm, weight, label
         )
         if rows is not None:
-            _fetch_stored(data, indices, indptr, index, at, count)
-        _sparse_margins(data, indices, indptr, upper, inverse, index, factor, at, count, points, margin)
+            _fetch_stored(stored, index, at, count)
+        _sparse_margins(stored, bounds, index, first, factor, at, count, points, margin)
         if anchors is not None:
-            _sparse_margins(data, indices, indptr, upper, inverse, index, factor, at, count, anchors, there)
-        _coefficients(code, parameter, margin, there, label, norm, weight, at, count, gradient_clip, clip, slope, sizes)
-        _scatter(data, indices, indptr, upper, inverse, index, at, count, slope, out)
+            _sparse_margins(stored, bounds, index, first, factor, at, count, anchors, there)
+        _coefficients(
+            code,
+            parameter,
+            margin,
+            there,
+            label,
+            norm,
+            weight,
+            at,
+            SPARSE_BLOCK,
+            count,
+            gradient_clip,
+            clip,
+            slope,
+            sizes,
+        )
+        _scatter(stored, bounds, index, first, at, count, slope, out)
     return out

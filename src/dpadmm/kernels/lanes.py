@@ -9,24 +9,33 @@ The cache of machine code watches `gradients.py` only: save that file, too, afte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from dpadmm.kernels.jit import kernel
+from dpadmm.kernels.pieces import (
+    DOUBLE,
+    INDEX,
+    Matrix,
+    counted,
+    fetch,
+    first_lanes,
+    fma,
+    given_bounds,
+    load,
+    require_rows_in_order,
+    splat,
+    sum_of_lanes,
+    sums_of_lanes,
+)
 
 VECTOR_BYTES = 64
 DOUBLES = VECTOR_BYTES // 8
-INDEX = ir.IntType(64)
-ZERO = INDEX(0)
-DOUBLE = ir.DoubleType()
 FETCH_AHEAD = 16384
 """Bytes ahead of the rows being read at which the next ones are asked for, into the second cache."""
 ROWS_TOGETHER = 4
@@ -37,34 +46,32 @@ ROWS_ADDED = 8
 
 @intrinsic
 def dot_rows(
-    typing: Any, X: Any, bounds: Any, index: Any, first: Any, at: Any, count: Any, points: Any, out: Any
+    typing: Any, X: Any, bounds: Any, index: Any, first: Any, at: Any, count: Any, factors: Any, points: Any, out: Any
 ) -> Any:
-    """out[k, r] = ⟨row index[r], points[k]⟩ over the columns of X, for all k and count rows r from `at` on.
+    """out[k, r] = factors[r] · ⟨(row index[r], 1), points[k]⟩ for all k and count rows r from `at` on.
 
     Rows are first, first + 1, … instead if `first` is not negative. `bounds` are lower, upper and inverse, each None if
     there are none; `count` is a multiple of ROWS_ADDED. Sums have the precision of `points`.
     """
-    _require_rows_in_order(X, points, out)
+    require_rows_in_order(X, factors, points, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table = _Table(context, builder, signature.args[0:3], arguments[0:5], signature.args[6].dtype)
+        table = _Table(context, builder, signature.args[0:3], arguments[0:5], signature.args[7].dtype)
         first, last = arguments[4], builder.add(arguments[4], arguments[5])
-        given, results = (_Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
+        scales, given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7, 8))
 
-        def tile(first_output: Any, outputs: int, first_row: Any, rows: int) -> None:
-            _dot_tile(builder, table, given, results, first_output, outputs, first_row, rows)
+        def tile(k: Any, outputs: int, row: Any) -> None:
+            _dot_tile(builder, table, scales, given, results, k, outputs, row)
 
         single = builder.icmp_unsigned("==", given.rows, INDEX(1))
         with builder.if_else(single) as (one_output, several):
-            # Adding up the lanes of a sum takes as long as reading a short row: then several at once.
-            rows = ROWS_TOGETHER if table.lanes > DOUBLES else 1
-            with one_output, _counted(builder, last, rows, first) as row:
-                tile(INDEX(0), 1, row, rows)
-            with several, _counted(builder, last, ROWS_TOGETHER, first) as row:
-                _in_tiles(builder, given.rows, lambda k, width: tile(k, width, row, ROWS_TOGETHER))
+            with one_output, counted(builder, last, ROWS_ADDED, first) as row:
+                _dot_one(builder, table, scales, given, results, row)
+            with several, counted(builder, last, ROWS_TOGETHER, first) as row:
+                _in_tiles(builder, given.rows, lambda k, outputs: tile(k, outputs, row))
         return context.get_dummy_value()
 
-    return types.void(X, bounds, index, types.intp, types.uintp, types.uintp, points, out), generate
+    return types.void(X, bounds, index, types.intp, types.uintp, types.uintp, factors, points, out), generate
 
 
 @intrinsic
@@ -75,14 +82,14 @@ def add_rows(
 
     `out` has room for whole vectors: `padded_width` columns. `count` is a multiple of ROWS_ADDED.
     """
-    _require_rows_in_order(X, coefficients, out)
+    require_rows_in_order(X, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table = _Table(context, builder, signature.args[0:3], arguments[0:5], types.float64)
-        factors, sums = (_Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
+        factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         single = builder.icmp_unsigned("==", sums.rows, INDEX(1))
         last = builder.add(arguments[4], arguments[5])
-        with _counted(builder, last, ROWS_ADDED, arguments[4]) as row, builder.if_else(single) as (one_output, several):
+        with counted(builder, last, ROWS_ADDED, arguments[4]) as row, builder.if_else(single) as (one_output, several):
             with one_output:
                 _add_to_one(builder, table, factors, sums, row)
             with several:
@@ -92,35 +99,51 @@ def add_rows(
     return types.void(X, bounds, index, types.intp, types.uintp, types.uintp, coefficients, out), generate
 
 
+@intrinsic
+def copy_run(typing: Any, source: Any, i: Any, start: Any, target: Any, k: Any, at: Any, length: Any) -> Any:
+    """target[k, at:at + length] = source[i, start:start + length], float64; vectors have one row, number 0.
+
+    `length` is a multiple of DOUBLES. A loop over elements would have to ask first whether the arrays overlap.
+    """
+    require_rows_in_order(source, target)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given, taken = (Matrix.of(context, builder, signature.args[j], arguments[j]) for j in (0, 3))
+        i, start, k, at, length = (arguments[j] for j in (1, 2, 4, 5, 6))
+        with counted(builder, length, DOUBLES) as offset:
+            vector = builder.load(given.vector(i, builder.add(start, offset), DOUBLES), align=8)
+            builder.store(vector, taken.vector(k, builder.add(at, offset), DOUBLES), align=8)
+        return context.get_dummy_value()
+
+    number = types.uintp
+    return types.void(source, number, number, target, number, number, number), generate
+
+
+@intrinsic
+def none_is_zero(typing: Any, values: Any, start: Any, length: Any) -> Any:
+    """Whether values[start:start + length], float64, are all other than zero; `length` is a multiple of DOUBLES."""
+    require_rows_in_order(values)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = Matrix.of(context, builder, signature.args[0], arguments[0])
+        zeros = cgutils.alloca_once_value(builder, ir.Constant(ir.VectorType(ir.IntType(1), DOUBLES), None))
+        with counted(builder, arguments[2], DOUBLES) as offset:
+            vector = builder.load(given.vector(INDEX(0), builder.add(arguments[1], offset), DOUBLES), align=8)
+            found = builder.fcmp_ordered("==", vector, ir.Constant(vector.type, None))
+            builder.store(builder.or_(builder.load(zeros), found), zeros)
+        lanes = ir.IntType(DOUBLES)
+        return builder.icmp_unsigned("==", builder.bitcast(builder.load(zeros), lanes), lanes(0))
+
+    return types.boolean(values, types.uintp, types.uintp), generate
+
+
 @kernel()
 def padded_width(columns):
     """Columns of a float64 sum that `add_rows` can add to."""
     return (columns + DOUBLES - 1) // DOUBLES * DOUBLES
 
 
-# -- tables and matrices as the generated code sees them -----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """A C-ordered array."""
-
-    builder: Any
-    data: Any
-    rows: Any
-    columns: Any
-
-    @classmethod
-    def of(cls, context: Any, builder: Any, kind: Any, value: Any) -> _Matrix:
-        array = context.make_array(kind)(context, builder, value)
-        shape = cgutils.unpack_tuple(builder, array.shape, kind.ndim)
-        return cls(builder, array.data, shape[0], shape[-1])
-
-    def element(self, i: Any, j: Any) -> Any:
-        return self.builder.gep(self.data, [self.builder.add(self.builder.mul(i, self.columns), j)])
-
-    def vector(self, i: Any, j: Any, lanes: int) -> Any:
-        return _as_vector(self.builder, self.element(i, j), lanes)
+# -- the table as the generated code sees it ------------------------------------------------------------------------
 
 
 class _Table:
@@ -132,87 +155,124 @@ class _Table:
         self.scalar = context.get_value_type(precision)
         self.lanes = VECTOR_BYTES // (precision.bitwidth // 8)
         self.widened = X.dtype != precision
-        self.data = _Matrix.of(context, builder, X, values[0])
-        self.index = _Matrix.of(context, builder, kinds[2], values[2])
+        self.data = Matrix.of(context, builder, X, values[0])
+        self.index = Matrix.of(context, builder, kinds[2], values[2])
         self.first, self.at = values[3:]
         self.in_order = builder.icmp_signed(">=", self.first, INDEX(0))
         self.ahead = builder.select(self.in_order, INDEX(FETCH_AHEAD), INDEX(0))
-        self.bounds = [
-            _Matrix.of(context, builder, kind, value)
-            for kind, value in zip(bounds, cgutils.unpack_tuple(builder, values[1], 3), strict=True)
-            if not isinstance(kind, types.NoneType)
-        ]
+        self.bounds = given_bounds(context, builder, bounds, values[1])
 
-    def row(self, r: Any) -> Any:
-        """Address of the row in place r."""
+    def addresses(self, r: Any, rows: int) -> list[Any]:
+        """Where the rows in places r, r + 1, … begin."""
         builder = self.builder
-        number = cgutils.alloca_once(builder, INDEX)
+        found = [cgutils.alloca_once(builder, self.data.data.type) for _ in range(rows)]
         with builder.if_else(self.in_order) as (in_order, anywhere):
-            # Computed, not read: a number just written would have to travel through memory before the row is asked for.
             with in_order:
-                builder.store(builder.add(self.first, builder.sub(r, self.at)), number)
+                number = builder.add(self.first, builder.sub(r, self.at))
+                start = self.data.element(number, INDEX(0))
+                for k, place in enumerate(found):
+                    builder.store(builder.gep(start, [builder.mul(self.data.columns, INDEX(k))]), place)
             with anywhere:
-                builder.store(builder.load(self.index.element(INDEX(0), r)), number)
-        return self.data.element(builder.load(number), INDEX(0))
+                for k, place in enumerate(found):
+                    number = builder.load(self.index.element(INDEX(0), builder.add(r, INDEX(k))))
+                    builder.store(self.data.element(number, INDEX(0)), place)
+        return [builder.load(place) for place in found]
+
+    def fetch_ahead(self, start: Any, column: Any) -> None:
+        """Ask for what lies `FETCH_AHEAD` bytes after a column of the row at `start`, if rows follow each other."""
+        builder = self.builder
+        place = builder.bitcast(builder.gep(start, [column]), ir.IntType(8).as_pointer())
+        fetch(builder, builder.gep(place, [self.ahead]))
 
     def entries(self, start: Any, column: Any, mask: Any) -> Any:
         """The vector from a column of the row at `start`."""
         builder = self.builder
-        value = _load(builder, builder.gep(start, [column]), self.lanes, mask)
+        value = load(builder, builder.gep(start, [column]), self.lanes, mask)
         if self.widened:
             value = builder.fpext(value, ir.VectorType(self.scalar, self.lanes))
         if not self.bounds:
             return value
         lower, upper, inverse = (
-            _load(builder, each.element(INDEX(0), column), self.lanes, mask) for each in self.bounds
+            load(builder, each.element(INDEX(0), column), self.lanes, mask) for each in self.bounds
         )
         value = builder.select(builder.fcmp_ordered("<", value, lower), lower, value)
         value = builder.select(builder.fcmp_ordered(">", value, upper), upper, value)
         return builder.fmul(builder.fsub(value, lower), inverse)
 
+    def intercept(self, points: Matrix, k: Any) -> Any:
+        """The last entry of a point, in float64."""
+        value = self.builder.load(points.element(k, self.data.columns))
+        return value if value.type == DOUBLE else self.builder.fpext(value, DOUBLE)
+
     def over_columns(self, visit: Callable[[Any, Any], None]) -> None:
         """Visit whole vectors of columns, then what remains under a mask."""
         builder = self.builder
         whole = builder.and_(self.data.columns, INDEX(-self.lanes))
-        with _counted(builder, whole, self.lanes) as column:
+        with counted(builder, whole, self.lanes) as column:
             visit(column, None)
         rest = builder.sub(self.data.columns, whole)
         with builder.if_then(builder.icmp_unsigned(">", rest, INDEX(0))):
-            visit(whole, _first_lanes(builder, rest, self.lanes))
+            visit(whole, first_lanes(builder, rest, self.lanes))
+
+
+def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: Matrix, row: Any) -> None:
+    """The margins of eight rows at the one point.
+
+    Rows are read one after another, or the prefetcher of the processor would lose them; their lanes are added up
+    together.
+    """
+    starts = table.addresses(row, ROWS_ADDED)
+    sums = [_products(builder, table, points, INDEX(0), 1, [start])[0, 0] for start in starts]
+    products = sums_of_lanes(builder, sums)
+    if table.scalar != DOUBLE:
+        products = builder.fpext(products, ir.VectorType(DOUBLE, ROWS_ADDED))
+    margins = builder.fadd(products, splat(builder, table.intercept(points, INDEX(0)), ROWS_ADDED))
+    scales = builder.load(factors.vector(INDEX(0), row, ROWS_ADDED), align=8)
+    builder.store(builder.fmul(scales, margins), out.vector(INDEX(0), row, ROWS_ADDED), align=8)
 
 
 def _dot_tile(
-    builder: Any, table: _Table, points: _Matrix, out: _Matrix, output: Any, outputs: int, row: Any, rows: int
+    builder: Any, table: _Table, factors: Matrix, points: Matrix, out: Matrix, output: Any, outputs: int, row: Any
 ) -> None:
-    """The products of a few rows with a few points: each number read serves all of them."""
+    """The margins of a few rows at a few points."""
+    sums = _products(builder, table, points, output, outputs, table.addresses(row, ROWS_TOGETHER))
+    for (k, r), total in sums.items():
+        number, place = builder.add(output, INDEX(k)), builder.add(row, INDEX(r))
+        product = sum_of_lanes(builder, total)
+        product = builder.fpext(product, DOUBLE) if table.scalar != DOUBLE else product
+        margin = builder.fadd(product, table.intercept(points, number))
+        scale = builder.load(factors.element(INDEX(0), place))
+        builder.store(builder.fmul(scale, margin), out.element(number, place))
+
+
+def _products(
+    builder: Any, table: _Table, points: Matrix, output: Any, outputs: int, starts: list[Any]
+) -> dict[tuple[int, int], Any]:
+    """Products of a few points with a few rows, yet to be added up over lanes: each number read serves all of them."""
     vector = ir.VectorType(table.scalar, table.lanes)
-    starts = [table.row(builder.add(row, INDEX(r))) for r in range(rows)]
-    tile = [(k, r) for k in range(outputs) for r in range(rows)]
+    tile = [(k, r) for k in range(outputs) for r in range(len(starts))]
     sums = {place: cgutils.alloca_once(builder, vector) for place in tile}
     for total in sums.values():
         builder.store(ir.Constant(vector, None), total)
 
     def multiply(column: Any, mask: Any) -> None:
         for start in starts:
-            _fetch(builder, builder.gep(start, [column]), table.ahead)
+            table.fetch_ahead(start, column)
         parts = [table.entries(start, column, mask) for start in starts]
         for k in range(outputs):
-            point = _load(builder, points.element(builder.add(output, INDEX(k)), column), table.lanes, mask)
-            for r in range(rows):
-                builder.store(_fma(builder, parts[r], point, builder.load(sums[k, r])), sums[k, r])
+            point = load(builder, points.element(builder.add(output, INDEX(k)), column), table.lanes, mask)
+            for r in range(len(starts)):
+                builder.store(fma(builder, parts[r], point, builder.load(sums[k, r])), sums[k, r])
 
     table.over_columns(multiply)
-    for k, r in tile:
-        product = _sum_of_lanes(builder, builder.load(sums[k, r]))
-        product = builder.fpext(product, DOUBLE) if table.scalar != DOUBLE else product
-        builder.store(product, out.element(builder.add(output, INDEX(k)), builder.add(row, INDEX(r))))
+    return {place: builder.load(total) for place, total in sums.items()}
 
 
-def _add_to_one(builder: Any, table: _Table, factors: _Matrix, sums: _Matrix, row: Any) -> None:
+def _add_to_one(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row: Any) -> None:
     """Rows times their coefficients, which stay in registers, to the one sum."""
-    starts = [table.row(builder.add(row, INDEX(r))) for r in range(ROWS_ADDED)]
+    starts = table.addresses(row, ROWS_ADDED)
     spread = [
-        _splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
+        splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
         for r in range(ROWS_ADDED)
     ]
 
@@ -220,105 +280,33 @@ def _add_to_one(builder: Any, table: _Table, factors: _Matrix, sums: _Matrix, ro
         place = sums.vector(INDEX(0), column, table.lanes)
         total = builder.load(place, align=8)
         for start, factor in zip(starts, spread, strict=True):
-            total = _fma(builder, factor, table.entries(start, column, mask), total)
+            total = fma(builder, factor, table.entries(start, column, mask), total)
         builder.store(total, place, align=8)
 
     table.over_columns(add)
 
 
-def _add_to_each(builder: Any, table: _Table, factors: _Matrix, sums: _Matrix, row: Any) -> None:
+def _add_to_each(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row: Any) -> None:
     """Rows, a few columns of which stay in registers, times their coefficients to each sum."""
-    starts = [table.row(builder.add(row, INDEX(r))) for r in range(ROWS_ADDED)]
+    starts = table.addresses(row, ROWS_ADDED)
 
     def add(column: Any, mask: Any) -> None:
         parts = [table.entries(start, column, mask) for start in starts]
-        with _counted(builder, sums.rows, 1) as k:
+        with counted(builder, sums.rows, 1) as k:
             place = sums.vector(k, column, table.lanes)
             total = builder.load(place, align=8)
             for r, part in enumerate(parts):
                 factor = builder.load(factors.element(k, builder.add(row, INDEX(r))))
-                total = _fma(builder, _splat(builder, factor, table.lanes), part, total)
+                total = fma(builder, splat(builder, factor, table.lanes), part, total)
             builder.store(total, place, align=8)
 
     table.over_columns(add)
 
 
-# -- pieces of code ------------------------------------------------------------------------------------------------
-
-
-def _require_rows_in_order(*arrays: Any) -> None:
-    if any(array.layout != "C" for array in arrays):
-        raise TypingError("arrays must be C-contiguous")
-
-
-@contextmanager
-def _counted(builder: Any, stop: Any, step: int, start: Any = ZERO) -> Iterator[Any]:
-    """A loop; its value is the counter."""
-    with cgutils.for_range_slice(builder, start, stop, INDEX(step)) as (counter, _):
-        yield counter
-
-
 def _in_tiles(builder: Any, count: Any, visit: Callable[[Any, int], None]) -> None:
     """Visit 0 to count in steps of four, then of one."""
     whole = builder.and_(count, INDEX(-4))
-    with _counted(builder, whole, 4) as k:
+    with counted(builder, whole, 4) as k:
         visit(k, 4)
-    with _counted(builder, count, 1, whole) as k:
+    with counted(builder, count, 1, whole) as k:
         visit(k, 1)
-
-
-def _as_vector(builder: Any, address: Any, lanes: int) -> Any:
-    return builder.bitcast(address, ir.VectorType(address.type.pointee, lanes).as_pointer())
-
-
-def _load(builder: Any, address: Any, lanes: int, mask: Any) -> Any:
-    place = _as_vector(builder, address, lanes)
-    vector = place.type.pointee
-    width = 8 if vector.element == DOUBLE else 4
-    if mask is None:
-        return builder.load(place, align=width)
-    kinds = [place.type, ir.IntType(32), mask.type, vector]
-    name = f"llvm.masked.load.v{lanes}f{8 * width}.p0"
-    load = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, kinds), name)
-    return builder.call(load, [place, ir.IntType(32)(width), mask, ir.Constant(vector, None)])
-
-
-def _fetch(builder: Any, address: Any, ahead: Any) -> None:
-    """Ask for what lies `ahead` bytes after an address. A wrong address does no harm."""
-    number = ir.IntType(32)
-    later = builder.gep(builder.bitcast(address, ir.IntType(8).as_pointer()), [ahead])
-    shape = ir.FunctionType(ir.VoidType(), [later.type, number, number, number])
-    ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    builder.call(ask, [later, number(0), number(2), number(1)])
-
-
-def _first_lanes(builder: Any, count: Any, lanes: int) -> Any:
-    numbers = ir.Constant(ir.VectorType(INDEX, lanes), list(range(lanes)))
-    return builder.icmp_unsigned("<", numbers, _splat(builder, count, lanes))
-
-
-def _splat(builder: Any, value: Any, lanes: int) -> Any:
-    vector = ir.VectorType(value.type, lanes)
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
-    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
-
-
-def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))
-
-
-def _sum_of_lanes(builder: Any, vector: Any) -> Any:
-    """By halves: log₂ steps."""
-    lanes = vector.type.count
-    while lanes > 1:
-        lanes //= 2
-        undefined = ir.Constant(vector.type, ir.Undefined)
-        low, high = (
-            builder.shuffle_vector(
-                vector, undefined, ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(first, first + lanes)))
-            )
-            for first in (0, lanes)
-        )
-        vector = builder.fadd(low, high)
-    return builder.extract_element(vector, ir.IntType(32)(0))

@@ -43,19 +43,17 @@ def exp(x):
     whole = shifted - HALF_ULP_SHIFT
     rest = x - whole * 6.93145751953125e-1
     rest = rest - whole * 1.42860682030941723212e-6
-    p = 2.08767569878681e-9
-    p = p * rest + 2.505210838544172e-8
-    p = p * rest + 2.755731922398589e-7
-    p = p * rest + 2.755731922398589e-6
-    p = p * rest + 2.48015873015873e-5
-    p = p * rest + 1.984126984126984e-4
-    p = p * rest + 1.388888888888889e-3
-    p = p * rest + 8.333333333333333e-3
-    p = p * rest + 4.1666666666666664e-2
-    p = p * rest + 1.6666666666666666e-1
-    p = p * rest + 0.5
-    p = p * rest + 1.0
-    p = p * rest + 1.0
+    # Pairs of coefficients, pairs of pairs: a third of the steps that wait for each other in Horner's rule.
+    square = rest * rest
+    fourth = square * square
+    low = (rest + 1.0) + square * (1.6666666666666666e-1 * rest + 0.5)
+    middle = (8.333333333333333e-3 * rest + 4.1666666666666664e-2) + square * (
+        1.984126984126984e-4 * rest + 1.388888888888889e-3
+    )
+    high = (2.755731922398589e-6 * rest + 2.48015873015873e-5) + square * (
+        2.505210838544172e-8 * rest + 2.755731922398589e-7
+    )
+    p = low + fourth * (middle + fourth * (high + fourth * 2.08767569878681e-9))
     return p * _as_float((_as_bits(shifted) + 1023) << 52)
 
 
@@ -81,6 +79,7 @@ def slope_at(code, parameter, margin, target):
 @kernel(inline=True)
 def clipped(slope, norm, limit):
     """The slope scaled so that |slope|·norm ≤ limit; zero if either is not finite. See `clipping.clip_slopes`."""
-    scale = limit / (abs(slope) * norm)
-    shorter = slope * (scale if scale < 1.0 else 1.0)
-    return shorter if abs(slope) <= LARGEST and norm <= LARGEST else 0.0
+    # Unlike limit / (|slope|·norm) this division does not wait for the slope.
+    most = limit / norm
+    shorter = slope if abs(slope) <= most else (most if slope > 0.0 else -most)
+    return shorter if abs(slope) * norm <= LARGEST else 0.0

@@ -34,6 +34,9 @@ Array = NDArray[np.float64]
 PAGE_BYTES = 4096
 """What reading one row of a batch brings into memory, at least."""
 
+SPARSE_EFFORT = 8
+"""What adding one stored entry of a sparse row costs, in entries of a dense one."""
+
 MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
 
@@ -80,6 +83,7 @@ class LocalRows:
         self._is_sparse = bool(sparse.issparse(self._X))
         self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
         self._arrays, self._precision, self._width = _kernel_table(table)
+        self._effort = SPARSE_EFFORT if self._is_sparse else 1
 
     def bare(self) -> LocalRows:
         """All but the table, a few numbers a row: what is kept where the table is read anew for each sum."""
@@ -225,7 +229,7 @@ class LocalRows:
             return total
 
         count = self.n_rows if rows is None else len(rows)
-        return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL))
+        return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL, self._effort))
 
     def _weights_of(self, batch: Batch) -> Array | None:
         """Of each row of the batch: whether it was drawn, times its public weight."""
@@ -304,13 +308,13 @@ def descent_slopes(loss: Loss, target: NDArray[Any], slope_unit: float) -> Array
 
 
 def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:
-    """The arrays a kernel takes, the precision of its margins, and stored entries a row."""
+    """The arrays a kernel takes, the precision of its points, and stored entries a row."""
     X = table.X
+    precision = X.dtype.type if table.lower is None else np.float64
     if sparse.issparse(X):
         stored = (X.data, X.indices, X.indptr, table.upper, table.inverse, table.factors)
-        return stored, np.float64, X.nnz // max(1, table.n_rows)
-    dense = (X, table.lower, table.upper, table.inverse, table.factors)
-    return dense, (X.dtype.type if table.lower is None else np.float64), table.n_features
+        return stored, precision, X.nnz // max(1, table.n_rows)
+    return (X, table.lower, table.upper, table.inverse, table.factors), precision, table.n_features
 
 
 def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:

@@ -30,7 +30,7 @@ GRID_BITS = 24
 MANTISSA_BITS = 51
 """A sum measured in its grid stays below this power of two, so that rounding and adding are exact in float64."""
 BLOCK_ENTRIES = CHUNK_ENTRIES >> 2
-"""Fewest entries in a block of rows that is summed by itself, but for the last."""
+"""There are at most as many blocks of rows, each summed by itself, as blocks of this many entries would be."""
 NOMINAL_MARGIN = 4
 """How many times more rows than declared a table may have where their number is secret."""
 RESERVED_SHARE = 1e-6
@@ -83,8 +83,8 @@ def summation_error(rows: int, features: int, condition: float = 1.0) -> float:
 
     Formal guarantees
     -----------------
-    Holds for every order of summation in which rows are first summed in blocks of at most `LONGEST_RUN` and at least
-    `BLOCK_ENTRIES` entries (docs/proofs/float.md, Lemma 1).
+    Holds for every order of summation in which rows are first summed in blocks of at most `LONGEST_RUN`, no more of
+    them than blocks of `BLOCK_ENTRIES` entries would be (docs/proofs/float.md, Lemma 1).
     """
     shortest = max(1, min(LONGEST_RUN, BLOCK_ENTRIES // (features + 1)))
     depth = min(rows, LONGEST_RUN) + math.ceil(rows / shortest) + 8.0 * (features + 8.0) ** 1.5
