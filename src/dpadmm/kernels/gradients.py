@@ -398,19 +398,36 @@ def sparse_sum(
     code,
     parameter,
 ):
-    stored, bounds = (data, indices, indptr), (upper, inverse)
-    outputs = points.shape[1]
+    outputs, length = points.shape[1], SPARSE_BLOCK
     out = np.zeros(points.shape)
-    index = np.zeros(SPARSE_BLOCK, np.uintp)
-    scratch = np.zeros((5, SPARSE_BLOCK))
-    factor, norm, weight, sizes = scratch[0], scratch[1], scratch[2], scratch[3:]
-    label = np.zeros((target.shape[0], SPARSE_BLOCK))
-    margin, slope = np.zeros((outputs, SPARSE_BLOCK)), np.zeros((outputs, SPARSE_BLOCK))
-    there = np.zeros((0 if anchors is None else outputs, SPARSE_BLOCK))
-    position, end, at = U(start), U(stop), U(0)
+    index, known, sizes = np.zeros(length, np.uintp), np.zeros((3, length)), np.zeros((2, length))
+    label = np.zeros((target.shape[0], length))
+    margin, slope = np.zeros((outputs, length)), np.zeros((outputs, length))
+    there = np.zeros((0 if anchors is None else outputs, length))
+    _add_sparse(
+        ((data, indices, indptr), (upper, inverse), factors, norms, target, rows, weights),
+        (start, stop),
+        points,
+        anchors,
+        (code, parameter, gradient_clip, clip),
+        (index, known[0], known[1], known[2], label),
+        (margin, there, slope, sizes),
+        out,
+    )
+    return out
+
+
+@kernel(borrows=True)
+def _add_sparse(table, span, points, anchors, rule, notes, room, out):
+    """Add the rows of a span to `out`, block by block."""
+    stored, bounds, factors, norms, target, rows, weights = table
+    code, parameter, gradient_clip, clip = rule
+    index, factor, norm, weight, label = notes
+    margin, there, slope, sizes = room
+    length, position, end, at = SPARSE_BLOCK, U(span[0]), U(span[1]), U(0)
     while position < end:
         position, count, first = _next_rows(
-            SPARSE_BLOCK, position, end, at, rows, weights, factors, norms, target, index, factor, norm, weight, label
+            length, position, end, at, rows, weights, factors, norms, target, index, factor, norm, weight, label
         )
         if rows is not None:
             _fetch_stored(stored, index, at, count)
@@ -418,20 +435,6 @@ def sparse_sum(
         if anchors is not None:
             _sparse_margins(stored, bounds, index, first, factor, at, count, anchors, there)
         _coefficients(
-            code,
-            parameter,
-            margin,
-            there,
-            label,
-            norm,
-            weight,
-            at,
-            SPARSE_BLOCK,
-            count,
-            gradient_clip,
-            clip,
-            slope,
-            sizes,
+            code, parameter, margin, there, label, norm, weight, at, length, count, gradient_clip, clip, slope, sizes
         )
         _scatter(stored, bounds, index, first, at, count, slope, out)
-    return out

@@ -79,7 +79,6 @@ def slope_at(code, parameter, margin, target):
 @kernel(inline=True)
 def clipped(slope, norm, limit):
     """The slope scaled so that |slope|·norm ≤ limit; zero if either is not finite. See `clipping.clip_slopes`."""
-    # Unlike limit / (|slope|·norm) this division does not wait for the slope.
-    most = limit / norm
-    shorter = slope if abs(slope) <= most else (most if slope > 0.0 else -most)
-    return shorter if abs(slope) * norm <= LARGEST else 0.0
+    scale = limit / (abs(slope) * norm)
+    shorter = slope * (scale if scale < 1.0 else 1.0)
+    return shorter if abs(slope) <= LARGEST and norm <= LARGEST else 0.0
