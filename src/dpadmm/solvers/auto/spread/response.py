@@ -37,6 +37,9 @@ LOWER_FLOOR = 0.02
 USUAL_BLUR = 0.1
 """Blur where the released matrix is too noisy to tell."""
 
+SIGNIFICANT = 2.0
+"""Standard errors beyond which a blur is believed."""
+
 LEAST_BLUR = 0.02
 """Unevenness below which nothing is drawn."""
 
@@ -137,6 +140,7 @@ def _blur(transcript: Transcript, leading: Array, rest: Array) -> float:
     unit = (float(rest.sum()) ** 2 + kept) / d
     seen = max(0.0, (total - kept) / unit)
     doubt = (noise**2 * d / math.sqrt(2) + noise * math.sqrt(2 * max(total, kept))) / unit
+    seen = seen if seen >= SIGNIFICANT * doubt else 0.0
     expected = max(seen, 5 * USUAL_BLUR)
     return (seen * expected**2 + USUAL_BLUR * doubt**2) / (expected**2 + doubt**2)
 
