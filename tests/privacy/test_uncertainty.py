@@ -73,7 +73,7 @@ def test_a_copy_states_the_same() -> None:
     [
         ("logistic", 1.0),
         ("squared", 1.0),
-        *(pytest.param(name, epsilon, marks=pytest.mark.slow) for name in MODELS for epsilon in (0.3, 3.0)),
+        *(pytest.param(name, 3.0, marks=pytest.mark.slow) for name in ("logistic", "svm", "squared", "huber")),
     ],
 )
 def test_stated_errors_are_the_spread_over_noise_seeds(name: str, epsilon: float) -> None:
