@@ -101,9 +101,11 @@ def stated_scores(model: Any, tests: Any) -> np.ndarray:
 
 
 def ratios(name: str, epsilon: float, seeds: int) -> list[float]:
-    """Quantiles of stated over true, for coefficients and for scores, means over the stating fits."""
+    """Quantiles of stated over true, for coefficients and for scores, means over the stating fits; none if refused."""
     table, make = MODELS[name]
     X, y, tests = rows_of(table)
+    if not hasattr(make(epsilon, seeds).fit(X, y), "coef_std_"):
+        return []
     fits = [make(epsilon, seed).fit(X, y) for seed in range(seeds)]
     true = [np.std([fit.coef_ for fit in fits], axis=0, ddof=1)]
     true.append(np.std([scores(fit, tests) for fit in fits], axis=0, ddof=1))
@@ -140,7 +142,7 @@ def main() -> None:
             with replacing(CACHE) as stream:
                 stream.write(json.dumps(known, indent=0).encode())
     lines = [
-        [name, f"{epsilon:g}", *(f"{value:.2f}" for value in known[f"{name}|{epsilon}"])]
+        [name, f"{epsilon:g}", *([f"{value:.2f}" for value in known[f"{name}|{epsilon}"]] or ["refused"] * 6)]
         for name in MODELS
         for epsilon in EPSILONS
         if f"{name}|{epsilon}" in known

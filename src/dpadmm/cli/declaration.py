@@ -120,7 +120,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
     """
     from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
     from dpadmm.estimators.steps import Steps
-    from dpadmm.estimators.uncertainty import why_no_spread
+    from dpadmm.estimators.uncertainty import why_no_spread, why_too_little
     from dpadmm.privacy.accountants import make_accountant
     from dpadmm.privacy.budget import Budget, Relation
     from dpadmm.privacy.ledger import Payment
@@ -153,9 +153,13 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
     )
     recipe = make_recipe(problem, budget, request.rows or 1, choices, steps.requests)
     lacking = why_no_spread(recipe.solver, problem, prepared=bool(steps.all))
+    if known:
+        lacking = lacking or why_too_little(recipe.plan)
     if request.standard_errors and lacking:
         raise InvalidParameter(
-            f"--standard-errors where there are none: {lacking}", "--solver auto", "drop --standard-errors"
+            f"--standard-errors where there are none: {lacking}",
+            "--solver auto and rows enough for the budget",
+            "drop --standard-errors",
         )
     if known:
         payment.check(recipe.plan)

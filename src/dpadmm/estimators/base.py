@@ -148,7 +148,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
                 prepared = self._answered(prepared, oracle)
                 solver, problem = prepared.recipe.solver, prepared.recipe.problem
-                asked = self._listen(oracle, solver, problem, bool(prepared.steps.all))
+                asked = self._listen(oracle, prepared.recipe, bool(prepared.steps.all))
                 solution = run(solver, problem, asked, (observe,))
         except KeyboardInterrupt as interruption:
             interruption.add_note(

@@ -7,12 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.estimators.recipe import Recipe
+from dpadmm.privacy.outlook import signal
+from dpadmm.privacy.plan import Plan
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.auto.spread import Listener, Spread, Transcript, noise_spread, why_no_transcript
 from dpadmm.solvers.base import Oracle, Solver
 
 Array = NDArray[np.float64]
+
+LEAST_SIGNAL = 500.0
+"""nμ from which standard errors are stated. Below it a transcript tells too little of the rows to replay it on
+(docs/uncertainty.md)."""
 
 
 class Uncertain:
@@ -38,9 +45,10 @@ class Uncertain:
         """Whether standard errors were computed, here or before the model was saved."""
         return self._spread is not None
 
-    def _listen(self, oracle: Oracle, solver: Solver[Any], problem: Problem, prepared: bool) -> Oracle:
+    def _listen(self, oracle: Oracle, recipe: Recipe, prepared: bool) -> Oracle:
         """The oracle to train with: one that keeps its answers, where replays are possible."""
-        self._forget_noise(why_no_spread(solver, problem, prepared))
+        too_little = why_too_little(recipe.plan)
+        self._forget_noise(why_no_spread(recipe.solver, recipe.problem, prepared) or too_little)
         return oracle if self._no_spread else Listener(oracle)
 
     def _forget_noise(self, why: str) -> None:
@@ -64,6 +72,14 @@ def why_no_spread(solver: Solver[Any], problem: Problem, prepared: bool) -> str:
     if prepared:
         return "private preparation is noisy too, and a replay would hold its answers fixed"
     return why_no_transcript(solver, problem)
+
+
+def why_too_little(plan: Plan) -> str:
+    """Why a plan tells too little about the rows for replays, from public numbers; empty if it tells enough."""
+    reached = signal(plan.budget, plan.n_rows)
+    if reached >= LEAST_SIGNAL:
+        return ""
+    return f"n mu = {reached:.3g} is below {LEAST_SIGNAL:g}, where they came out too small"
 
 
 def quick_to_replay(model: Uncertain) -> bool:
