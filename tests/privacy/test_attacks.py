@@ -18,6 +18,7 @@ from dpadmm.errors import QueryRefused
 from dpadmm.preparation import PrivateGraph, PrivateQuantileClipper
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic
+from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.sampling import Everything
@@ -181,7 +182,7 @@ class TestHiddenPasses:
         ],
     )
     def test_the_smallest_program_costs_no_more_than_the_recorded_one(self, passage):
-        made = Passage.of(smallest_program(passage), 5)
+        made = Passage.of(Footing.of(smallest_program(passage), 5, 1, 1.0))
         assert (made.coupling, made.convexity) == (passage.coupling, passage.convexity)
         assert made.blow_up <= passage.blow_up
         assert made.contraction <= passage.contraction

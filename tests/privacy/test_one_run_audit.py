@@ -67,7 +67,7 @@ class TestHonestFits:
     )
     def test_every_estimator(self, model, labels):
         X, y = table()
-        result = audit_one_run(model, X, labels(y), canaries=150)
+        result = audit_one_run(model, X, labels(y), canaries=300)
         assert 0.0 < result.lower_bound <= 8.0
 
     @pytest.mark.slow

@@ -32,6 +32,7 @@ from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import make_candidates
 from dpadmm.estimators.search.parts import Part, Sizes, divide
 from dpadmm.estimators.search.trial import Bench, Trial
+from dpadmm.kernels import engine
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.scored import ScoredRows
@@ -348,6 +349,20 @@ class TestLaw:
         shares = [drawn.count(one) / len(drawn) for one in set(drawn)]
         assert len(shares) == 4
         assert max(abs(share - 0.25) for share in shares) <= 5 * math.sqrt(0.25 / len(drawn))
+
+    def test_what_is_loaded_depends_on_the_expected_number_of_trials(self, monkeypatch):
+        """The count of the process would else tell the secret one, by the kernels it loads and the files they leave."""
+        read = set()
+        for seed in range(6):
+            monkeypatch.setattr(engine, "_read_so_far", 0.0)
+            DPSearchCV(model(random_state=seed), SPACE, mean_trials=4.0).fit(X, Y)
+            read.add(engine._read_so_far)
+        assert len(read) == 1
+        assert read != {0.0}
+
+    def test_a_plan_in_exact_arithmetic_is_refused_as_its_fit_is(self):
+        with pytest.raises(InvalidParameter, match="exact"):
+            DPSearchCV(model(arithmetic="exact"), SPACE).plan(300, 4)
 
     def test_secret_streams_differ_between_searches(self):
         drawn = {tuple(make_selection_stream().below(2**60) for _ in range(2)) for _ in range(50)}

@@ -58,8 +58,11 @@ def choose(*work: Work) -> Name:
 
     One long fit is compiled for at once. Short fits add up over the life of the process: to as much where machine
     code is stored and has only to be loaded, else to what compiling takes. The environment variable DPADMM_KERNELS
-    ("numpy" or "compiled") overrides it.
+    ("numpy" or "compiled") overrides it. Inside a `use` its kernels stay, and nothing is counted: how many fits a
+    search makes is secret, so that the search is counted once, by how many it may expect.
     """
+    if _active.get() is not None:
+        return active_name()
     asked = os.environ.get(SWITCH, "auto")
     if asked == "numpy":
         return "numpy"

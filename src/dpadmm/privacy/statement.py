@@ -12,7 +12,7 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.split import split_of
+from dpadmm.privacy.split import STEPS, split_of
 
 _GRANULAR_SUMS = (
     "Each sum is rounded to a public grid before its noise, and the noise to the same grid, so that no digit finer "
@@ -233,7 +233,9 @@ class Planned(Protocol):
 
 def standing_assumptions(plan: Planned, subject: str = "model") -> tuple[str, ...]:
     """What every statement rests on."""
-    declared = "parameters, bounds and penalties were chosen without looking at these rows"
+    learned = any(query.kind == "score" or isinstance(query.statistic, STEPS) for query in plan.queries)
+    but = ", but for what the queries above learned," if learned else ""
+    declared = f"parameters, bounds and penalties{but} were chosen without looking at these rows"
     selection = (
         f"this {subject} was not chosen among others by scores on private rows, as in GridSearchCV: such a selection "
         "is not covered, neither here nor by a ledger (DPSearchCV is a search that is)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
@@ -21,6 +23,7 @@ from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, di
 from dpadmm.estimators.search.trial import Bench, Runs, Trial
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.weights import DECLARED, row_weights
+from dpadmm.kernels import Work
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -143,6 +146,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         n_classes : int
             Where the estimator declares no `classes`.
         """
+        self._require_granular()
         model = self._model()
         classes = getattr(model, "classes", None)
         labels = np.arange(n_classes) if classes is None else np.asarray(classes)
@@ -152,8 +156,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def check(self) -> None:
         """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
         self._budget()
-        if Arithmetic.parse(self._model().arithmetic) is not Arithmetic.GRANULAR:
-            raise InvalidParameter("a search in exact arithmetic", "arithmetic='granular'", "scores are not exact")
+        self._require_granular()
         self._repetitions()
         self._score()
         self._candidates()
@@ -162,6 +165,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         payment, _ = self._payment()
         if self._model().ledger is not None:
             payment.check(self._least_plan())
+
+    def _require_granular(self) -> None:
+        if Arithmetic.parse(self._model().arithmetic) is not Arithmetic.GRANULAR:
+            raise InvalidParameter("a search in exact arithmetic", "arithmetic='granular'", "scores are not exact")
 
     def _payment(self) -> tuple[Payment, bool]:
         """Who pays, and whether the noise can be repeated."""
@@ -270,7 +277,8 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
         )
         try:
-            winner = best_of(bench, lots)
+            with kernels.use(_engine(plan, X.shape[1])):
+                winner = best_of(bench, lots)
         except KeyboardInterrupt as interruption:
             interruption.add_note("The search was interrupted: nothing was released, and its budget counts as spent.")
             raise
@@ -360,6 +368,13 @@ def _lots(
 ) -> list[tuple[Candidate, int | None]]:
     """What each trial tries, and its seed if it has one: all that is drawn, before a row is."""
     return [(candidates[stream.below(len(candidates))], stream.below(2**31) if seeded else None) for _ in range(trials)]
+
+
+def _engine(plan: SearchPlan, n_features: int) -> kernels.Name:
+    """By how many trials are expected: how many there are is secret, and so must not decide what is loaded."""
+    share = plan.repetitions.mean / len(plan.bases)
+    asked = (query for base in plan.bases for query in base.queries)
+    return kernels.choose(*(Work(math.ceil(share * query.readings), query.denominator, n_features) for query in asked))
 
 
 def best_of(bench: Runs, lots: Iterable[tuple[Candidate, int | None]]) -> Trial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -120,7 +121,9 @@ class Account:
             raise InvalidParameter(
                 f"a limit of epsilon = {self.limit.epsilon:g} at delta = {self.limit.delta:g} on {self.dataset!r}",
                 f"at least what is spent, epsilon = {judged:.4g} at that delta, {SLACK_SHARE:.0%} of which is "
-                "kept for mini-batch fits",
+                "kept for mini-batch fits"
+                if judged < math.inf
+                else "a larger delta: mini-batch fits and searches have used more than this one keeps for them",
                 "choose a larger limit; what is spent cannot be taken back",
             )
 
