@@ -29,7 +29,7 @@ def guess_tail(correct: int, guesses: int, coins: int, epsilon: float, delta: fl
 
     Formal guarantees
     -----------------
-    docs/proofs/audit.md, Claim 3: an upper bound on P[right guesses ≥ correct] for every mechanism that is
+    docs/proofs/audit.md, Claim 4: an upper bound on P[right guesses ≥ correct] for every mechanism that is
     (ε, δ)-private under a relation whose neighbours differ in one coin, every attacker, any other records. For δ = 0
     it is the binomial tail of Steinke, Nasr & Jagielski 2023.
 
@@ -56,7 +56,7 @@ def guess_lower_bound(correct: int, guesses: int, coins: int, delta: float, conf
     Formal guarantees
     -----------------
     If the run is (ε, δ)-private, the bound exceeds ε with probability at most 1 − `confidence` over the coins and the
-    run (docs/proofs/audit.md, Claim 4).
+    run (docs/proofs/audit.md, Claim 5).
 
     Examples
     --------

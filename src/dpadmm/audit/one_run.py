@@ -134,7 +134,7 @@ def audit_one_run(
 
     Formal guarantees
     -----------------
-    docs/proofs/audit.md, Claims 3 to 5: if the fit is (ε, δ)-private under the estimator's relation, the bound exceeds
+    docs/proofs/audit.md, Claims 4 to 6: if the fit is (ε, δ)-private under the estimator's relation, the bound exceeds
     ε with probability at most 1 − `confidence`, whatever the table and the canaries.
 
     Examples

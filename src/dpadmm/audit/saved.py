@@ -167,7 +167,7 @@ def attack_all(
 ) -> AuditResult:
     """Carry out every attack `runs` times on each of its tables; the best of their bounds holds at the confidence.
 
-    Each attack alone may be wrong with its part of what is left to chance (docs/proofs/audit.md, Claim 7). The power
+    Each attack alone may be wrong with its part of what is left to chance (docs/proofs/audit.md, Claim 3). The power
     is that of the first.
     """
     count("runs", runs, minimum=FEWEST_RUNS)

@@ -51,10 +51,10 @@ class PrivateOracle:
     Notes
     -----
     *Formal guarantees.* Let the rows report sums of per-record contributions of norm at most the clip they are
-    given (`docs/proofs/sensitivity.md`). Then the transcript of all answers is an adaptive composition of exactly the
-    Gaussian sums in `plan.event`, and so has the (ε, δ) the accountant certified for that event. The raw sums reach
-    no attribute, log or exception; the only path from a sum to a caller is `release`. What finite arithmetic adds
-    to this is charged or named in `docs/proofs/float.md`.
+    given (docs/proofs/sensitivity.md, Claim 1). Then the transcript of all answers is an adaptive composition of
+    exactly the Gaussian sums in `plan.event`, and so has the (ε, δ) the accountant certified for that event. The raw
+    sums reach no attribute, log or exception; the only path from a sum to a caller is `release`. What finite arithmetic
+    adds to this is charged or named in `docs/proofs/float.md`.
 
     Hidden passes are the exception to the transcript: their states stay in here, and `release_state` hands out the
     last one, once, after all planned passes. Accounting by iteration rests on nobody having seen another.

@@ -46,7 +46,7 @@ def without_replacement(q: float, mu: float, eps: ArrayLike) -> Floats:
     -----------------
     h(ε) = q·δ₀(log(1 + (e^ε − 1)/q)) for ε ≥ 0, δ₀ the Gaussian profile at `mu` = 2C/σ, bounds every pair of tables
     differing in one record, in both directions, provided *every* record is clipped to C
-    (docs/proofs/without-replacement.md).
+    (docs/proofs/without-replacement.md, Theorem 1).
     """
     return _mirrored(lambda e: _amplified(q, mu, e), lambda e: _amplified(q, mu, e), eps)
 
@@ -88,7 +88,8 @@ def truncated_poisson(q: float, cap: int, n_rows: int, mu_one: float, eps: Array
     Formal guarantees
     -----------------
     h = (1−p)·poisson(q) + p·without_replacement(q̄), p the probability that at least `cap` of the other rows are
-    drawn and q̄ the probability that the record survives given that they are (docs/proofs/truncated-poisson.md).
+    drawn and q̄ the probability that the record survives given that they are
+    (docs/proofs/truncated-poisson.md, Theorem 1).
     """
     overflow, inclusion = overflow_and_inclusion(q, cap, n_rows)
     usual = poisson(q, mu_one, eps)

@@ -41,7 +41,7 @@ class JointMoments:
     -----------------
     Replace-one: the squared distance is at most J, with J = 4 for one output: the second moment is free, because the
     pair that moves the correlation most (same row, other label) leaves it where it is. Add-remove: the largest squared
-    norm of one contribution. A balance for which this is not proved is refused.
+    norm of one contribution. A balance for which this is not proved is refused (docs/proofs/auto.md, Claim 1).
     """
 
     balance: float
@@ -78,7 +78,7 @@ class JointMoments:
 @STATISTICS.register("second-moment")
 @dataclass(frozen=True)
 class SecondMoment:
-    """Σ a aᵀ, ‖a‖ ≤ 1: moved by √2 when a row is replaced, by 1 when one is added."""
+    """Σ a aᵀ, ‖a‖ ≤ 1: moved by √2 when a row is replaced, by 1 when one is added (docs/proofs/auto.md, Claim 3)."""
 
     name: ClassVar[str] = "second-moment"
     proof: ClassVar[str] = "docs/proofs/auto.md"
@@ -98,7 +98,7 @@ class RowMoments:
     -----------------
     With σ the largest ‖s‖² and diagonal + length ≤ σ/2 the squared distance under replace-one is at most 4(σ + mean):
     the diagonal and the length are free. Add-remove: the largest squared norm of one contribution, the sum of σ and
-    all weights. Weights for which this is not proved are refused.
+    all weights. Weights for which this is not proved are refused (docs/proofs/auto.md, Claim 4).
     """
 
     mean: float
@@ -136,7 +136,7 @@ class FeatureMoment:
 
     Formal guarantees
     -----------------
-    Moved by √2 when a row is replaced, by 1 when one is added.
+    Moved by √2 when a row is replaced, by 1 when one is added (docs/proofs/preparation.md, Claim 1).
     """
 
     name: ClassVar[str] = "feature-moment"
@@ -154,7 +154,7 @@ class CountsBelow:
     Formal guarantees
     -----------------
     Every entry of a contribution is ±½, so that replacing a row moves the sum by at most √(features · levels) and
-    adding one by at most half of that.
+    adding one by at most half of that (docs/proofs/preparation.md, Claim 2).
     """
 
     features: int

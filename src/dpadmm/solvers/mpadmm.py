@@ -2,7 +2,8 @@
 
 One full-data step a release: x ← [x/η + β(y − λ) − g]·η/(1 + ηβ) + N(0, σ_x²), then y and λ from the noisy x.
 Replacing one record moves x by at most Δ_x = 2lη/(n(1 + ηβ)); the paper's (24) lacks the η. Since the step is linear
-in g, noise σ_x on x is noise σ_x(β + 1/η) on the gradient, which is how the oracle adds it.
+in g, noise σ_x on x is noise σ_x(β + 1/η) on the gradient, which is how the oracle adds it: what is charged is a mean
+of clipped gradients (docs/proofs/sensitivity.md, Claim 1).
 """
 
 from __future__ import annotations

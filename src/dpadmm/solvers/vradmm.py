@@ -2,8 +2,8 @@
 
 The printed algorithm uses the exact snapshot gradient, also to reset the dual: a deterministic leak. Here the snapshot
 gradient p̂ carries its own noise and stands wherever the exact one stood; the mini-batch difference is clipped to
-c_t = min(2l, g‖x_t − x̃‖), a bound computed from released points, and noised in proportion.
-With an exact oracle this is SVRG-ADMM.
+c_t = min(2l, g‖x_t − x̃‖), a bound computed from released points, and noised in proportion
+(docs/proofs/sensitivity.md, Claim 1, rows 3 and 5). With an exact oracle this is SVRG-ADMM.
 """
 
 from __future__ import annotations
