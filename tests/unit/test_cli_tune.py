@@ -11,7 +11,7 @@ from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 from dpadmm import Ledger, load_model
 from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import MODEL_FILES
-from dpadmm.cli.tune import SEARCHABLE, read_space
+from dpadmm.cli.tune import HELP, SEARCHABLE, read_space
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators import DPLogisticRegression
 
@@ -139,6 +139,24 @@ def test_bad_input(folder: Path, more: list[str], words: str, capsys: pytest.Cap
     assert run(tune_arguments(folder, *more, "--json")) == 2
     assert words in json.loads(capsys.readouterr().out)["error"]["message"]
     assert not (folder / "model").exists()
+
+
+def test_a_search_over_nothing_is_refused_before_the_table_is_opened(folder: Path, capsys) -> None:
+    (folder / "train.csv").unlink()
+    words = [word for word in tune_arguments(folder) if word not in ("--try", *SPACE)]
+    for more in (["--try", "alpha=1e-4,1e-3"], ["--penalty", "l1", "--try", "l1_ratio=0.1,0.9"]):
+        for dry in ([], ["--rows", "400", "--dry-run"]):
+            assert run([*words, *more, *dry]) == 2
+            assert "paid for and not used" in capsys.readouterr().err
+
+
+def test_the_examples_of_the_help_search_over_something(folder: Path) -> None:
+    examples = HELP.split("Examples")[1].replace("\\\n", " ").splitlines()
+    spaces = [line.split() for line in examples if "--try" in line]
+    assert len(spaces) == 2
+    for words in spaces:
+        chosen = [word for word in words if "=" in word or word in ("--try", "--penalty", "l1")]
+        assert run([*tune_arguments(folder)[: -len(SPACE) - 2], *chosen, "--rows", "4000", "--dry-run"]) == 0
 
 
 def test_values_are_read_as_they_look() -> None:

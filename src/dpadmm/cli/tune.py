@@ -36,7 +36,7 @@ Examples
   dpadmm tune patients.csv --schema patients.toml --target outcome \\
       --epsilon 1 --delta 1e-6 --try penalty=none,l1 --try alpha=1e-4,1e-3 --out model
   dpadmm tune patients.csv --schema patients.toml --target outcome --rows 50000 \\
-      --epsilon 1 --delta 1e-6 --try alpha=1e-4,1e-3 --dry-run --json
+      --epsilon 1 --delta 1e-6 --penalty l1 --try alpha=1e-4,1e-3 --dry-run --json
 """
 
 SEARCHABLE = (

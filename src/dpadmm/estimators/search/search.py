@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
-from dpadmm.estimators.search.candidates import Candidate, make_candidates
+from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
 from dpadmm.estimators.search.trial import Bench, Runs, Trial
 from dpadmm.estimators.steps import Steps
@@ -186,7 +186,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return Repetitions(self.trials, self.mean_trials, self.shape)
 
     def _candidates(self) -> tuple[Candidate, ...]:
-        return make_candidates(self.param_space, self.n_candidates, self._model().get_params(deep=False))
+        model = self._model()
+        candidates = make_candidates(self.param_space, self.n_candidates, model.get_params(deep=False))
+        require_used(candidates, model.penalty)
+        return candidates
 
     def _score(self) -> Score:
         classifier = is_classifier(self._model())
