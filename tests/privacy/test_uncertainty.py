@@ -96,6 +96,8 @@ def test_errors_survive_a_folder_if_they_were_computed(name: str, tmp_path: Path
     model = fitted(name)
     model.save(tmp_path / "without")
     assert not hasattr(load_model(tmp_path / "without"), "coef_std_")
+    with pytest.raises(AttributeError, match="saved before they were computed"):
+        _ = load_model(tmp_path / "without").coef_std_
     model.replay_noise()
     loaded = load_model(model.save(tmp_path / "with"))
     assert loaded.noise_was_replayed

@@ -340,9 +340,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Of the winner, on rows whose score may be released."""
         return float(self._winner().score(X, y))
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, force: bool = False) -> Path:
         """Write the winner with the statement of the search. See `dpadmm.load_model`."""
-        return Path(self._winner().save(path))
+        return Path(self._winner().save(path, force))
 
     def _winner(self) -> Any:
         check_is_fitted(self)
