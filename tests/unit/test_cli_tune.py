@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,11 @@ def test_a_search_tells_its_cost_then_writes_its_winner(folder: Path, capsys: py
     loaded = load_model(model)
     assert loaded.privacy_.epsilon == 1.0
     assert loaded.plan_.base_budget.epsilon < 1.0
+    page = (model / "report.html").read_text()
+    chosen = re.search("chosen (.*) noisy score ([0-9.]+), the best", " ".join(shown.out.split()))
+    assert chosen is not None
+    assert f"<td>chosen</td><td>{chosen[1]}</td>" in page
+    assert f"<td>noisy score</td><td>{chosen[2]}, the best of several noisy ones</td>" in page
     assert run(["statement", str(model), "--verify"]) == 0
     assert "private search over 4 candidates" in capsys.readouterr().out
 
@@ -92,7 +98,15 @@ def test_the_cost_says_what_the_ledger_will_count(folder: Path, capsys: pytest.C
     assert run(tune_arguments(folder, *paid)) == 0
     assert f"clinic will have spent ε = {told['dataset_spent']:.4g}" in capsys.readouterr().out
     assert Ledger(place).spent("clinic")[0] == told["dataset_spent"]
-    assert run(tune_arguments(folder, *paid, "--epsilon", "1.9", "--dry-run")) == 3
+    for epsilon in ("1.9", "30"):
+        capsys.readouterr()
+        assert run(tune_arguments(folder, *paid, "--epsilon", epsilon, "--dry-run")) == 3
+        shown = capsys.readouterr()
+        assert "What this search costs" in shown.out
+        assert "will have spent" not in shown.out
+        assert "given a search after which 'clinic' would have spent" in shown.err
+        assert run(tune_arguments(folder, *paid, "--epsilon", epsilon, "--dry-run", "--json")) == 3
+        assert "error" in json.loads(capsys.readouterr().out)
 
 
 def test_quiet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,10 @@ def _load(folder: Path) -> Any:
             "a folder with model.npz and model.json",
             "pass the folder of a saved model",
         ) from None
+    except NotADirectoryError:
+        raise FileProblem(
+            f"{folder}, which is a file", "the folder of a saved model", "pass the folder that holds model.json"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile):
         raise FileProblem(
             f"{folder}, whose model files are corrupt or of another version",
