@@ -8,4 +8,4 @@ model = DPLogisticRegression(epsilon=1.0, delta=1e-6, penalty="l1", alpha=1e-3, 
 model.fit(train.X, train.y)
 print(model.score(test.X, test.y))
 print(model.privacy_)
-model.save("model")
+model.save("demo-model", force=True)

@@ -122,7 +122,7 @@ def saved_model(**options: Any) -> Any:
 
 def saved_search() -> Any:
     X = np.random.default_rng(0).normal(size=(SAVED_ROWS, 5))
-    search = DPSearchCV(DPLogisticRegression(1.0, SAVED_DELTA, classes=(0, 1)), {"alpha": [1e-4, 1e-3]})
+    search = DPSearchCV(DPLogisticRegression(1.0, SAVED_DELTA, classes=(0, 1), penalty="l1"), {"alpha": [1e-4, 1e-3]})
     return search.fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
 
 

@@ -398,7 +398,7 @@ def best_scores(label: int, noise: float, runs: int) -> list[float]:
     """What searches release as their best score if the last validation row has this label."""
     X = np.random.default_rng(0).uniform(-1, 1, (40, 4))
     y = np.append((X[:-1, 0] > 0).astype(int), label)
-    model = DPLogisticRegression(1.0, 1e-4, classes=[0, 1], solver="dp-gd", steps=5, random_state=0)
+    model = DPLogisticRegression(1.0, 1e-4, classes=[0, 1], penalty="l1", solver="dp-gd", steps=5, random_state=0)
     plan = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, mean_trials=3.0, validation=0.25).plan(len(X), 4)
     query = plan.score.queries[0]
     drawn = replace(query, noise_multiplier=noise * query.noise_multiplier)
@@ -455,7 +455,7 @@ def fitted(rows: int = 400, delta: float = 1e-3, **options: Any) -> Any:
 
 def searched(rows: int, delta: float, **options: Any) -> Any:
     X = np.random.default_rng(0).normal(size=(rows, 3))
-    model = DPLogisticRegression(1.0, delta, classes=(0, 1), solver="dp-gd", steps=2)
+    model = DPLogisticRegression(1.0, delta, classes=(0, 1), penalty="l1", solver="dp-gd", steps=2)
     search = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, validation=0.5, **options)
     return search.fit(X, (X[:, 0] > 0).astype(int)).best_estimator_
 

@@ -9,7 +9,7 @@ from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSear
 MODELS = [
     model(random_state=seed) for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression) for seed in (None, 0)
 ]
-CHEAP = DPLogisticRegression(delta=1e-4, solver="dp-gd", steps=3, random_state=0)
+CHEAP = DPLogisticRegression(delta=1e-4, penalty="l1", solver="dp-gd", steps=3, random_state=0)
 MODELS.append(DPSearchCV(CHEAP, {"alpha": [1e-4, 1e-3]}, mean_trials=2.0))
 
 

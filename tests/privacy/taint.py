@@ -73,7 +73,7 @@ def observe(model, X, y, folder=None, stub=None):
         try:
             model.fit(X, y)
             if folder is not None:
-                model.save(folder)
+                model.save(folder, force=True)
         except Exception as error:
             failure = (type(error).__name__, str(error), type(error.__cause__), error.__suppress_context__)
     files = {} if folder is None else {path.name: path.read_bytes() for path in sorted(folder.glob("*"))}

@@ -38,7 +38,9 @@ def fitted(epsilon=1.0, delta=1e-3, rows=ROWS, **more):
 
 
 def searched(epsilon=1.0, delta=1e-3, rows=ROWS, trials="geometric", mean=3.0, **more):
-    model = DPLogisticRegression(epsilon, delta, classes=(0, 1), **{"solver": "dp-gd", "steps": 2, **more})
+    model = DPLogisticRegression(
+        epsilon, delta, classes=(0, 1), **{"penalty": "l1", "solver": "dp-gd", "steps": 2, **more}
+    )
     search = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, trials=trials, mean_trials=mean, validation=0.5)
     return search.fit(*table(rows)).best_estimator_
 

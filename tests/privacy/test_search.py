@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -119,8 +120,6 @@ class TestUse:
         assert np.array_equal(*same)
 
     def test_distributions_are_drawn_beforehand(self):
-        from scipy.stats import loguniform
-
         space = {"penalty": ["l1"], "alpha": loguniform(1e-5, 1e-1)}
         first, second = (make_candidates(space, 7, ["alpha", "penalty"]) for _ in range(2))
         assert first == second
@@ -658,6 +657,39 @@ class TestBadInput:
     def test_refused_in_words(self, more, words):
         with pytest.raises(InvalidParameter, match=words):
             search(**more).fit(X, Y)
+
+    @pytest.mark.parametrize(
+        ("space", "more"),
+        [
+            ({"alpha": [1e-4, 1e-2]}, {}),
+            ({"alpha": [1e-4, 1e-2], "penalty": ["none"]}, {"penalty": "l1"}),
+            ([{"alpha": [1e-4]}, {"alpha": [1e-2]}, {"penalty": ["l2"]}], {}),
+            ({"l1_ratio": [0.1, 0.9]}, {"penalty": "l1"}),
+            ({"l1_ratio": [0.1, 0.9], "penalty": ["l1", "l2"]}, {"penalty": "elasticnet"}),
+            ({"alpha": loguniform(1e-5, 1e-1)}, {}),
+        ],
+    )
+    def test_what_no_candidate_uses_is_not_searched(self, tmp_path, space, more):
+        ledger = Ledger.create(tmp_path / "ledger.db")
+        ledger.set_limit("census", Budget(2.0, 1e-3))
+        paid = search(space, **more, ledger=ledger, dataset="census")
+        for call in (paid.check, lambda: paid.plan(300, 4), lambda: paid.fit(X, Y)):
+            with pytest.raises(InvalidParameter, match="paid for and not used"):
+                call()
+        assert ledger.account("census").fits == ()
+
+    @pytest.mark.parametrize(
+        ("space", "more"),
+        [
+            ({"alpha": [1e-4, 1e-2], "penalty": ["none", "l1"]}, {}),
+            ({"alpha": [1e-4], "steps": [3, 5]}, {}),
+            ({"alpha": [1e-4, 1e-2]}, {"penalty": "fused"}),
+            ({"l1_ratio": [0.1, 0.9]}, {"penalty": "elasticnet"}),
+            ([{"l1_ratio": [0.1, 0.9], "penalty": ["elasticnet"]}, {"penalty": ["none"]}], {}),
+        ],
+    )
+    def test_what_some_candidate_uses_is(self, space, more):
+        search(space, **more).check()
 
     def test_a_regression_has_no_accuracy(self):
         with pytest.raises(InvalidParameter, match="loss"):

@@ -61,7 +61,7 @@ def hidden():
 
 @pytest.fixture(scope="module")
 def found():
-    return DPSearchCV(model(solver="dp-gd", steps=2), {"alpha": [1e-4, 1e-2]}, mean_trials=2.0).fit(X, Y)
+    return DPSearchCV(model(penalty="l1", solver="dp-gd", steps=2), {"alpha": [1e-4, 1e-2]}, mean_trials=2.0).fit(X, Y)
 
 
 class TestWhatCounts:

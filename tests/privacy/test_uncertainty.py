@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pickle
 import typing
 from pathlib import Path
@@ -14,6 +15,7 @@ from sklearn.base import clone
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV, PrivateQuantileClipper, load_model
 from dpadmm.errors import FileProblem, QueryRefused
+from dpadmm.estimators.persistence import _checksum
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.solvers.auto.spread import Spread, Transcript, noise_spread, replay, response, transcript
 
@@ -96,12 +98,25 @@ def test_errors_survive_a_folder_if_they_were_computed(name: str, tmp_path: Path
     model = fitted(name)
     model.save(tmp_path / "without")
     assert not hasattr(load_model(tmp_path / "without"), "coef_std_")
+    with pytest.raises(AttributeError, match="saved before they were computed"):
+        _ = load_model(tmp_path / "without").coef_std_
     model.replay_noise()
     loaded = load_model(model.save(tmp_path / "with"))
     assert loaded.noise_was_replayed
     np.testing.assert_allclose(loaded.coef_std_, model.coef_std_, rtol=1e-4)
     np.testing.assert_allclose(loaded.intercept_std_, model.intercept_std_, rtol=1e-4)
     np.testing.assert_allclose(stated(loaded), stated(model), rtol=1e-4)
+
+
+def test_the_reason_survives_a_folder_and_older_folders_have_none(tmp_path: Path) -> None:
+    path = fitted("logistic", solver="full-admm", steps=3).save(tmp_path / "model") / "model.json"
+    with pytest.raises(AttributeError, match="only solver 'auto'"):
+        _ = load_model(path.parent).coef_std_
+    words = json.loads(path.read_text())
+    older = {name: value for name, value in words.items() if name not in ("no_standard_errors", "checksum")}
+    path.write_text(json.dumps({**older, "checksum": _checksum(older)}))
+    with pytest.raises(AttributeError, match="saved before they were computed"):
+        _ = load_model(path.parent).coef_std_
 
 
 def test_errors_of_another_model_are_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from dpadmm.datasets import make_demo
 
 COMMANDS = ("demo", "plan", "schema", "fit", "tune", "predict", "evaluate", "statement", "ledger", "version")
 PLAN = ["plan", "--rows", "1000", "--features", "5", "--epsilon", "1", "--delta", "1e-5"]
-PROGRAM = [sys.executable, "-c", "from dpadmm.cli.app import main; main()"]
+PROGRAM = [sys.executable, "-m", "dpadmm"]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,7 +162,7 @@ class TestModels:
     def test_searches_are_attacked_too(self, tmp_path, capsys):
         write_inputs(tmp_path)
         fit = [word for word in fit_arguments(tmp_path)[1:] if word != "--quiet"]
-        assert run(["tune", *fit, "--solver", "dp-gd", "--steps", "2", "--try", "alpha=1e-4,1e-2"]) == 0
+        assert run(["tune", *fit, "--solver", "dp-gd", "--steps", "2", "--try", "penalty=none,l2"]) == 0
         model = tmp_path / "model"
         capsys.readouterr()
         assert run(["audit", str(model), *SMALL, "--json"]) == 0
@@ -225,6 +225,11 @@ class TestModels:
         assert "holds no model" in capsys.readouterr().err
         (tmp_path / "model.json").write_text("{}")
         assert run(["audit", str(tmp_path), *SMALL]) == 4
+
+    def test_a_file_is_told_that_a_folder_is_expected(self, tmp_path, capsys):
+        (tmp_path / "people.csv").write_text("age,ill\n1,no\n")
+        assert run(["audit", str(tmp_path / "people.csv"), *SMALL]) == 4
+        assert "people.csv, which is a file; expected the folder of a saved model" in capsys.readouterr().err
 
     def test_a_statement_of_another_plan_is_refused(self, tmp_path, capsys):
         model = Path(fitted(tmp_path))

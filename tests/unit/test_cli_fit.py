@@ -12,7 +12,11 @@ from test_cli_tables import SCHEMA, SECRET, fit_arguments, make_frame, tree, wri
 from dpadmm import load_model
 from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import MODEL_FILES
+from dpadmm.errors import FileProblem
 from dpadmm.tables import Schema
+
+ENOUGH = ("--epsilon", "20")
+"""For standard errors: so few rows tell too little at a smaller ε."""
 
 
 def fitted(folder: Path, *more: str) -> Path:
@@ -50,7 +54,7 @@ def test_summary_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_standard_errors_reach_report_predictions_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_inputs(tmp_path)
-    assert run(fit_arguments(tmp_path, "--json")) == 0
+    assert run(fit_arguments(tmp_path, *ENOUGH, "--json")) == 0
     assert json.loads(capsys.readouterr().out)["standard_errors"] is True
     model = tmp_path / "model"
     assert (model / "coefficients.csv").read_text().startswith("feature,coefficient,noise std\n")
@@ -59,7 +63,7 @@ def test_standard_errors_reach_report_predictions_and_json(tmp_path: Path, capsy
     assert run(["predict", str(model), str(tmp_path / "train.csv"), "--out", str(out), "--std"]) == 0
     assert (pd.read_csv(out)["std of score"] > 0).all()
     capsys.readouterr()
-    assert run(fit_arguments(tmp_path, "--json", "--force", "--no-standard-errors")) == 0
+    assert run(fit_arguments(tmp_path, *ENOUGH, "--json", "--force", "--no-standard-errors")) == 0
     assert json.loads(capsys.readouterr().out)["standard_errors"] is False
     assert (model / "coefficients.csv").read_text().startswith("feature,coefficient\n")
     assert run(["predict", str(model), str(tmp_path / "train.csv"), "--out", str(out), "--std", "--force"]) != 0
@@ -71,7 +75,44 @@ def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
     write_inputs(tmp_path)
     (tmp_path / "train.csv").write_text("not a table")
     assert run(fit_arguments(tmp_path, "--solver", "full-admm", "--standard-errors")) == 2
-    assert "--standard-errors" in capsys.readouterr().err
+    assert "--standard-errors where there are none: only solver 'auto'" in capsys.readouterr().err
+    graph = ["--penalty", "graph", "--private-graph", "0.2"]
+    assert run(fit_arguments(tmp_path, *graph, "--standard-errors")) == 2
+    said = capsys.readouterr().err
+    assert "private preparation is noisy too" in said
+    assert "solver" not in said
+
+
+@pytest.mark.parametrize(
+    ("more", "why", "asked"),
+    [
+        (["--solver", "full-admm"], "only solver 'auto' has them", False),
+        (["--standard-errors"], "is below 500", False),
+        ([*ENOUGH, "--penalty", "l1"], "left out, as they take longer than the fit: --standard-errors asks", True),
+        ([*ENOUGH, "--no-standard-errors"], "none, as asked", True),
+    ],
+)
+def test_why_there_are_no_standard_errors_is_said_by_fit_and_by_predict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], why: str, asked: bool
+) -> None:
+    write_inputs(tmp_path)
+    assert run([word for word in fit_arguments(tmp_path, *more) if word != "--quiet"]) == 0
+    assert why in " ".join(capsys.readouterr().out.split())
+    table, out = str(tmp_path / "train.csv"), str(tmp_path / "predictions.csv")
+    assert run(["predict", str(tmp_path / "model"), table, "--out", out, "--std"]) == 2
+    said = capsys.readouterr().err
+    assert "a new fit costs its whole budget again" in said
+    assert ("fit --standard-errors" in said) is asked
+    assert asked or why in said
+
+
+def test_python_does_not_write_into_the_folder_of_a_fit(tmp_path: Path) -> None:
+    folder = fitted(tmp_path)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for force in (False, True):
+        with pytest.raises(FileProblem):
+            load_model(folder).save(folder, force=force)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 from dpadmm import Ledger, load_model
 from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import MODEL_FILES
-from dpadmm.cli.tune import SEARCHABLE, read_space
+from dpadmm.cli.tune import HELP, SEARCHABLE, read_space
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators import DPLogisticRegression
 
@@ -47,6 +48,11 @@ def test_a_search_tells_its_cost_then_writes_its_winner(folder: Path, capsys: py
     loaded = load_model(model)
     assert loaded.privacy_.epsilon == 1.0
     assert loaded.plan_.base_budget.epsilon < 1.0
+    page = (model / "report.html").read_text()
+    chosen = re.search("chosen (.*) noisy score ([0-9.]+), the best", " ".join(shown.out.split()))
+    assert chosen is not None
+    assert f"<td>chosen</td><td>{chosen[1]}</td>" in page
+    assert f"<td>noisy score</td><td>{chosen[2]}, the best of several noisy ones</td>" in page
     assert run(["statement", str(model), "--verify"]) == 0
     assert "private search over 4 candidates" in capsys.readouterr().out
 
@@ -92,7 +98,15 @@ def test_the_cost_says_what_the_ledger_will_count(folder: Path, capsys: pytest.C
     assert run(tune_arguments(folder, *paid)) == 0
     assert f"clinic will have spent ε = {told['dataset_spent']:.4g}" in capsys.readouterr().out
     assert Ledger(place).spent("clinic")[0] == told["dataset_spent"]
-    assert run(tune_arguments(folder, *paid, "--epsilon", "1.9", "--dry-run")) == 3
+    for epsilon in ("1.9", "30"):
+        capsys.readouterr()
+        assert run(tune_arguments(folder, *paid, "--epsilon", epsilon, "--dry-run")) == 3
+        shown = capsys.readouterr()
+        assert "What this search costs" in shown.out
+        assert "will have spent" not in shown.out
+        assert "given a search after which 'clinic' would have spent" in shown.err
+        assert run(tune_arguments(folder, *paid, "--epsilon", epsilon, "--dry-run", "--json")) == 3
+        assert "error" in json.loads(capsys.readouterr().out)
 
 
 def test_quiet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -139,6 +153,24 @@ def test_bad_input(folder: Path, more: list[str], words: str, capsys: pytest.Cap
     assert run(tune_arguments(folder, *more, "--json")) == 2
     assert words in json.loads(capsys.readouterr().out)["error"]["message"]
     assert not (folder / "model").exists()
+
+
+def test_a_search_over_nothing_is_refused_before_the_table_is_opened(folder: Path, capsys) -> None:
+    (folder / "train.csv").unlink()
+    words = [word for word in tune_arguments(folder) if word not in ("--try", *SPACE)]
+    for more in (["--try", "alpha=1e-4,1e-3"], ["--penalty", "l1", "--try", "l1_ratio=0.1,0.9"]):
+        for dry in ([], ["--rows", "400", "--dry-run"]):
+            assert run([*words, *more, *dry]) == 2
+            assert "paid for and not used" in capsys.readouterr().err
+
+
+def test_the_examples_of_the_help_search_over_something(folder: Path) -> None:
+    examples = HELP.split("Examples")[1].replace("\\\n", " ").splitlines()
+    spaces = [line.split() for line in examples if "--try" in line]
+    assert len(spaces) == 2
+    for words in spaces:
+        chosen = [word for word in words if "=" in word or word in ("--try", "--penalty", "l1")]
+        assert run([*tune_arguments(folder)[: -len(SPACE) - 2], *chosen, "--rows", "4000", "--dry-run"]) == 0
 
 
 def test_values_are_read_as_they_look() -> None:

@@ -233,7 +233,7 @@ class TestRefusals:
 
     def test_a_search_and_a_transformer(self):
         for fit in (
-            DPSearchCV(model(), {"alpha": [1e-4, 1e-3]}),
+            DPSearchCV(model(), {"penalty": ["none", "l2"]}),
             PrivateQuantileClipper((-2, 2), epsilon=1.0, delta=1e-6),
         ):
             with pytest.raises(InvalidData, match="Dask"):

@@ -404,6 +404,25 @@ def test_an_unwritable_folder_is_a_clear_error(table, tmp_path):
         model.save(tmp_path / "file" / "model")
 
 
+def test_a_model_is_not_written_over_unless_forced(table, tmp_path):
+    first, second = (DPLogisticRegression(2.0, classes=[0, 1], random_state=seed).fit(*table) for seed in (0, 1))
+    folder = first.save(tmp_path / "model")
+    with pytest.raises(FileProblem, match="force=True"):
+        second.save(folder)
+    np.testing.assert_array_equal(load_model(folder).weights_, first.weights_)
+    assert second.save(str(folder), force=True) == folder
+    np.testing.assert_array_equal(load_model(folder).weights_, second.weights_)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_folder_with_other_files_is_never_written_over(table, tmp_path, force):
+    model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0).fit(*table)
+    (tmp_path / "statement.txt").write_text("of another model")
+    with pytest.raises(FileProblem, match="choose another name"):
+        model.save(tmp_path, force=force)
+    assert [path.name for path in tmp_path.iterdir()] == ["statement.txt"]
+
+
 def test_verbose_shows_a_bar_on_standard_error_only(table, capsys):
     DPLogisticRegression(1.0, classes=[0, 1], random_state=0, steps=5, verbose=1).fit(*table)
     out, err = capsys.readouterr()

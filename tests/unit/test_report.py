@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.estimators import DPLogisticRegression, DPSearchCV
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
@@ -21,12 +23,15 @@ from dpadmm.report import (
     REPORT_FILES,
     Coefficients,
     Report,
+    Spending,
     classification_metrics,
     regression_metrics,
+    spending_picture,
     write_report,
 )
 from dpadmm.report.page import report_page
 from dpadmm.report.picture import MOST_FEATURES, coefficient_picture
+from dpadmm.report.spending import time_span
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -115,6 +120,27 @@ def test_standard_errors_are_shown_and_explained() -> None:
     assert several.to_csv().startswith("feature,u,v,noise std of u,noise std of v\n")
     with pytest.raises(InvalidParameter):
         Coefficients(("a", "b"), ("s",), table.values, table.intercepts, np.ones((1, 3)), np.ones(1))
+
+
+def test_the_rows_of_a_search_are_those_of_its_parts() -> None:
+    search = DPSearchCV(DPLogisticRegression(1.0, 1e-5, solver="dp-gd", steps=3), {"penalty": ["none", "l2"]})
+    page = report_page(dataclasses.replace(report(), plan=search.plan(4000, 3)), PNG)
+    assert "<td>all training rows</td>" in page
+    assert "<td>all scoring rows</td>" in page
+    assert "<td>all rows</td>" not in page
+    assert "<td>all rows</td>" in report_page(report(), PNG)
+
+
+@pytest.mark.parametrize("minutes", [(0.0,), (0.0, 0.2), (0.0, 3.0, 40.0), (0.0, 6e4)])
+def test_the_time_axis_shows_what_was_charged(minutes: tuple[float, ...]) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    times = [start + timedelta(minutes=each) for each in minutes]
+    left, right = time_span(times, times[-1] + timedelta(seconds=2))
+    places = [(time - left) / (right - left) for time in times]
+    assert min(places) >= 0.05
+    assert max(places) <= 0.95
+    assert len(places) == 1 or max(places) - min(places) > 0.1
+    assert spending_picture([Spending("census", 1.0, times, [0.1] * len(times))], times[-1]).startswith(PNG)
 
 
 def test_classification_metrics_agree_with_scikit_learn() -> None:

@@ -158,7 +158,7 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
     if request.standard_errors and lacking:
         raise InvalidParameter(
             f"--standard-errors where there are none: {lacking}",
-            "--solver auto and rows enough for the budget",
+            "a fit of a kind that has them (docs/uncertainty.md)",
             "drop --standard-errors",
         )
     if known:

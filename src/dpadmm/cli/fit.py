@@ -96,13 +96,29 @@ def carry_out(request: FitRequest) -> None:
 
 def _replay_noise(request: FitRequest, model: Any) -> None:
     """Standard errors where they are asked for, or where they are there for little."""
-    from dpadmm.estimators.uncertainty import quick_to_replay
+    from dpadmm.estimators.uncertainty import quick_to_replay, why_unknown
 
     wanted = quick_to_replay(model) if request.standard_errors is None else request.standard_errors
-    if wanted:
+    if wanted and not why_unknown(model):
         # The budget is spent: a replay that overflows must not lose the model.
         with suppress(Diverged):
             model.replay_noise()
+
+
+def _about_errors(request: FitRequest, model: Any) -> str:
+    """Whether there are standard errors; if not, why not and what would bring them."""
+    from dpadmm.estimators.uncertainty import why_unknown
+
+    if model.noise_was_replayed:
+        return "in the report and in coefficients.csv"
+    if why := why_unknown(model):
+        return f"none: {why}"
+    if request.standard_errors is None:
+        return (
+            "left out, as they take longer than the fit: --standard-errors asks for them; a new fit costs its whole "
+            "budget again"
+        )
+    return "none: a replay overflowed" if request.standard_errors else "none, as asked"
 
 
 def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
@@ -143,6 +159,7 @@ def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
             ("model", f"{type(model).__name__}, penalty {request.penalty}"),
             ("coefficients", f"{coefficients.nonzero} of {schema.n_features} are not zero"),
             ("solver", f"{model.privacy_.solver}, {model.n_iter_:,} steps"),
+            ("standard errors", _about_errors(request, model)),
             ("report", str(request.out / "report.html")),
         ],
     )

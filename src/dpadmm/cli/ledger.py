@@ -133,6 +133,8 @@ def verify(path: Place, head: Witness = None, model: Models = None, json: Json =
         print_json(found.to_dict())
     elif found.ok:
         print_line(f"{found.place}: {found.entries} entries, all as they were written. Head: {found.head}")
+        for folder in model or ():
+            print_line(f"{folder}: paid for, and committed here.")
     else:
         for problem in found.problems:
             print_line(f"{found.place}: {problem}", style="bold red")

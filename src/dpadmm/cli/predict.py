@@ -46,11 +46,7 @@ def predict(
             f"--proba with {type(model).__name__}, which has no probabilities", "a logistic model", "drop --proba"
         )
     if std and not model.noise_was_replayed:
-        raise InvalidParameter(
-            "--std with a model that was saved without standard errors",
-            "a model with them",
-            "use fit --standard-errors",
-        )
+        raise _no_errors(model)
     check_new_file(out, force)
     encoded = read_encoded(table, schema, with_target=False, blank_invalid=invalid_rows == "blank")
     head, columns = _predictions(model, features_of(encoded)[encoded.valid], proba, std)
@@ -59,6 +55,19 @@ def predict(
         print_json({"out": str(out), "columns": head})
     else:
         print_line(f"Wrote {out} with the columns {', '.join(head)}.")
+
+
+def _no_errors(model: Any) -> InvalidParameter:
+    from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
+
+    why = why_unknown(model)
+    return InvalidParameter(
+        "--std with a model that has no standard errors" + ("" if why == NOT_COMPUTED else f": {why}"),
+        "a model that was saved with them",
+        "drop --std"
+        + (", or train with `dpadmm fit --standard-errors`" if why == NOT_COMPUTED else "")
+        + "; a new fit costs its whole budget again",
+    )
 
 
 def _predictions(model: Any, features: Any, proba: bool, std: bool) -> tuple[list[str], list[list[Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_text
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ from dpadmm.cli.fit import MEANINGS
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, read_encoded, write_model_folder
 from dpadmm.cli.outputs import new_folder
 from dpadmm.cli.screen import print_json, print_line, print_pairs
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import BudgetExceeded, InvalidParameter
 from dpadmm.report import Report
 from dpadmm.tables import Schema
 
@@ -36,7 +37,7 @@ Examples
   dpadmm tune patients.csv --schema patients.toml --target outcome \\
       --epsilon 1 --delta 1e-6 --try penalty=none,l1 --try alpha=1e-4,1e-3 --out model
   dpadmm tune patients.csv --schema patients.toml --target outcome --rows 50000 \\
-      --epsilon 1 --delta 1e-6 --try alpha=1e-4,1e-3 --dry-run --json
+      --epsilon 1 --delta 1e-6 --penalty l1 --try alpha=1e-4,1e-3 --dry-run --json
 """
 
 SEARCHABLE = (
@@ -158,7 +159,9 @@ def carry_out(request: TuneRequest) -> None:
     fit = request.fit
     schema = declared_schema(fit)
     search = _declared_search(request, schema)
-    search.check()
+    # A dry run is there to show the cost: what the ledger refuses is refused again, and told, after it.
+    with suppress(BudgetExceeded) if request.dry_run else nullcontext():
+        search.check()
     classes = len((schema.target.classes if schema.target else None) or ()) or 2
     if fit.rows is not None:
         _tell_cost(request, search.plan(fit.rows, schema.n_features, classes))
@@ -223,14 +226,18 @@ def _charged(request: FitRequest, plan: SearchPlan) -> float | None:
 
 
 def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
+    """Print what a search costs, then what its data set will have spent; refused if that is too much."""
+    shown = not request.fit.json and (request.dry_run or not request.fit.quiet)
+    if shown:
+        _print_cost(plan)
     charged = _charged(request.fit, plan)
-    if request.fit.json:
-        if request.dry_run:
-            print_json(summarise(plan, charged))
-        return
-    if request.fit.quiet and not request.dry_run:
-        return
-    ledger = [] if charged is None else [("ledger", f"{request.fit.dataset} will have spent ε = {charged:.4g}")]
+    if request.fit.json and request.dry_run:
+        print_json(summarise(plan, charged))
+    elif shown and charged is not None:
+        print_line(f"Ledger: {request.fit.dataset} will have spent ε = {charged:.4g}")
+
+
+def _print_cost(plan: SearchPlan) -> None:
     print_pairs(
         "What this search costs",
         [
@@ -240,9 +247,17 @@ def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
             ("each trial", f"ε = {plan.base_budget.epsilon:.4g}, δ = {plan.base_budget.delta:.4g}"),
             ("rows", f"{plan.bases[0].n_rows:,} train, {plan.score.n_rows:,} score"),
             ("noise on a score", f"{plan.score.queries[0].noise_std:.3g} (standard deviation)"),
-            *ledger,
         ],
     )
+
+
+def _outcome(search: DPSearchCV) -> list[tuple[str, str]]:
+    """What the search released beside the model, for the screen and the report."""
+    chosen, score = search.best_params_, search.best_score_
+    return [
+        ("chosen", ", ".join(f"{k}={v}" for k, v in chosen.items()) if chosen else "nothing: no trial was made"),
+        ("noisy score", "none" if score is None else f"{score:.4f}, the best of several noisy ones"),
+    ]
 
 
 def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
@@ -251,7 +266,7 @@ def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
     return Report(
         title=f"Private model of {schema.target.column}",
         subtitle=f"{type(best).__name__}, winner of a private search, solver {best.privacy_.solver}",
-        results=(),
+        results=_outcome(search),
         statement=search.privacy_,
         plan=search.plan_,
         coefficients=coefficients_of(best, schema.feature_names),
@@ -278,14 +293,5 @@ def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema) -> None:
         return
     if fit.quiet:
         return
-    chosen = search.best_params_
-    score = "none" if search.best_score_ is None else f"{search.best_score_:.4f}, the best of several noisy ones"
-    print_pairs(
-        f"Model written to {fit.out}",
-        [
-            ("chosen", ", ".join(f"{k}={v}" for k, v in chosen.items()) if chosen else "nothing: no trial was made"),
-            ("score", score),
-            ("report", str(fit.out / "report.html")),
-        ],
-    )
+    print_pairs(f"Model written to {fit.out}", [*_outcome(search), ("report", str(fit.out / "report.html"))])
     print_line(search.privacy_.text)

@@ -329,11 +329,14 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         mapped = self._mapped(X)
         return np.asarray(mapped @ self.weights_.astype(mapped.dtype, copy=False), dtype=np.float64)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the model as a folder of `model.npz` and `model.json`; no pickle. See `dpadmm.load_model`."""
+    def save(self, path: str | Path, force: bool = False) -> Path:
+        """Write the model as a folder of `model.npz` and `model.json`; no pickle. See `dpadmm.load_model`.
+
+        A folder that holds anything is refused; with `force` an earlier model is replaced.
+        """
         from dpadmm.estimators.persistence import save_model
 
-        return save_model(self, path)
+        return save_model(self, path, force)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -45,6 +45,17 @@ def build_penalty(name: str, choice: PenaltyChoice) -> Built:
     return PENALTIES[name](choice)
 
 
+def uses(name: str | None, parameter: str) -> bool:
+    """Whether a penalty looks at `alpha` or at `l1_ratio`.
+
+    Examples
+    --------
+    >>> uses("l1", "alpha"), uses("none", "alpha"), uses("l1", "l1_ratio")
+    (True, False, False)
+    """
+    return name == "elasticnet" if parameter == "l1_ratio" else name not in (None, "none")
+
+
 ON_COEFFICIENTS: dict[str, Callable[[PenaltyChoice], Regularizer]] = {
     "none": lambda choice: Zero(),
     "l1": lambda choice: L1(choice.alpha),

@@ -14,6 +14,7 @@ import numpy as np
 from dpadmm._version import __version__
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
 from dpadmm.files import replacing
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict
@@ -22,21 +23,33 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.auto.spread import Spread
 
 FORMAT = 1
+FILES = ("model.npz", "model.json")
 MODELS: dict[str, type[Any]] = {
     model.__name__: model for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)
 }
 
 
-def save_model(model: Any, path: str | Path) -> Path:
+def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     """Write a fitted model into folder `path`.
 
     Each file is complete or absent, and `model.json` names the checksum of its `model.npz`, so that a statement is
     never read beside the weights of another model.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    path : str or Path
+        A new or empty folder.
+    force : bool
+        Replace an earlier model. A folder that holds other files, such as a report, is refused all the same: they would
+        speak of the model that was there.
     """
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
     folder = Path(path)
+    _require_room(folder, force)
     arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
         arrays["classes"] = _plain(model.classes_)
@@ -49,10 +62,9 @@ def save_model(model: Any, path: str | Path) -> Path:
     words = json.dumps({**description, "checksum": _checksum(description)}, indent=2).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / "model.npz") as stream:
-            stream.write(numbers)
-        with replacing(folder / "model.json") as stream:
-            stream.write(words)
+        for name, content in zip(FILES, (numbers, words), strict=True):
+            with replacing(folder / name) as stream:
+                stream.write(content)
     except OSError as problem:
         raise FileProblem(
             f"the folder {folder}, which cannot be written ({type(problem).__name__})",
@@ -75,6 +87,22 @@ def load_model(path: str | Path) -> Any:
     return model
 
 
+def _require_room(folder: Path, force: bool) -> None:
+    held = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    if held and not force:
+        raise FileProblem(
+            f"the folder {folder}, which is not empty",
+            "a new or empty folder",
+            "choose another name, or pass force=True to replace the model in it",
+        )
+    if not held <= set(FILES):
+        raise FileProblem(
+            f"the folder {folder}, which holds other files than a saved model",
+            "a new folder, or one that holds nothing but a model: a report would speak of the model that was there",
+            "choose another name",
+        )
+
+
 def _load(folder: Path) -> Any:
     try:
         words = json.loads((folder / "model.json").read_text())
@@ -90,6 +118,10 @@ def _load(folder: Path) -> Any:
             f"{folder}, which holds no model",
             "a folder with model.npz and model.json",
             "pass the folder of a saved model",
+        ) from None
+    except NotADirectoryError:
+        raise FileProblem(
+            f"{folder}, which is a file", "the folder of a saved model", "pass the folder that holds model.json"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile):
         raise FileProblem(
@@ -127,6 +159,8 @@ def _description(model: Any) -> dict[str, Any]:
         description["target_range"] = list(model.target_range_)
     if hasattr(model, "graph_"):
         description["graph"] = model.graph_
+    if not model.noise_was_replayed:
+        description["no_standard_errors"] = why_unknown(model) or NOT_COMPUTED
     return description
 
 
@@ -155,7 +189,7 @@ def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
         model.feature_names_in_ = np.asarray(words["feature_names"], dtype=object)
     if model.weights_.shape[0] != model.n_features_in_ + int(model.row_map_.intercept):
         raise ValueError("the two files do not belong together")
-    model._forget_noise("it was saved before they were computed; ask for coef_std_ before saving")
+    model._forget_noise(str(words.get("no_standard_errors", NOT_COMPUTED)))
     if "spread_weights" in numbers:
         model._spread = _spread(numbers["spread_weights"], numbers["spread_margins"], model.weights_.shape)
     model.plan_ = plan_from_dict(words["plan"])

@@ -21,6 +21,8 @@ LEAST_SIGNAL = 500.0
 """nμ from which standard errors are stated. Below it a transcript tells too little of the rows to replay it on
 (docs/uncertainty.md)."""
 
+NOT_COMPUTED = "it was saved before they were computed; ask for coef_std_ before saving"
+
 
 class Uncertain:
     """What a fitted model knows of its noise: a transcript to replay, the replays, or why there is neither.
@@ -82,6 +84,11 @@ def why_too_little(plan: Plan) -> str:
     return f"n mu = {reached:.3g} is below {LEAST_SIGNAL:g}, where they came out too small"
 
 
+def why_unknown(model: Uncertain) -> str:
+    """Why a fitted model has no standard errors; empty if it has them or can compute them."""
+    return "" if model._transcript is not None or model._spread is not None else model._no_spread
+
+
 def quick_to_replay(model: Uncertain) -> bool:
     """Whether the standard errors of a fitted model would take a second or so."""
     return model._transcript is not None and model._transcript.quick
@@ -89,6 +96,6 @@ def quick_to_replay(model: Uncertain) -> bool:
 
 def knows_its_noise(model: Uncertain) -> bool:
     """For `available_if`: true, or an AttributeError that says why there are no standard errors."""
-    if model._transcript is None and model._spread is None:
-        raise AttributeError(f"this {type(model).__name__} has no standard errors: {model._no_spread}")
+    if why := why_unknown(model):
+        raise AttributeError(f"this {type(model).__name__} has no standard errors: {why}")
     return True

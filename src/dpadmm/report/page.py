@@ -70,7 +70,6 @@ $graph
 """)
 
 _SAMPLERS = {
-    "full": "all rows",
     "poisson": "Poisson sample",
     "truncated-poisson": "truncated Poisson sample",
     "fixed": "fixed-size random set",
@@ -139,7 +138,15 @@ def _results(results: Sequence[tuple[str, str]]) -> str:
 
 def _plan_table(plan: Plan | SearchPlan) -> str:
     head = ("query", "times", "rows used", "clip", "noise / clip", "noise")
-    return _table(head, [_query_cells(query) for query in plan.queries], "numbers")
+    searched = isinstance(plan, SearchPlan)
+    return _table(head, [_query_cells(query, _whole(query, searched)) for query in plan.queries], "numbers")
+
+
+def _whole(query: Query, searched: bool) -> str:
+    """What all rows are: the two parts of a search share none."""
+    if not searched:
+        return "all rows"
+    return "all scoring rows" if query.kind == "score" else "all training rows"
 
 
 def _meaning(plan: Plan | SearchPlan) -> str:
@@ -156,11 +163,13 @@ def _meaning(plan: Plan | SearchPlan) -> str:
     return f"This is asked in each of a secret number of trials. {text}" if isinstance(plan, SearchPlan) else text
 
 
-def _query_cells(query: Query) -> tuple[str, ...]:
+def _query_cells(query: Query, whole: str) -> tuple[str, ...]:
     words = _SAMPLERS.get(query.sampler.name, query.sampler.name)
     if query.passage is not None:
         words = "each row once, in a secret order"
-    elif query.sampler.name != "full":
+    elif query.sampler.name == "full":
+        words = whole
+    else:
         words += f", {query.denominator:,.0f} rows" + ("" if query.sampler.name == "fixed" else " on average")
     return (
         query.kind,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#0b6e8a", "#c4572a", "#5b7f2b", "#7a4f9a", "#b38600", "#4a5a68")
 
+LEAST_MARGIN = timedelta(seconds=30)
+
 
 @dataclass(frozen=True)
 class Spending:
@@ -43,15 +45,30 @@ def spending_picture(accounts: Sequence[Spending], until: datetime) -> bytes:
     for account, colour in zip(accounts, cycle(COLOURS), strict=False):
         _steps(axes, account, until, colour)
     _frame(axes)
-    # At least an hour, so that a first fit a moment ago has an axis to stand on.
-    left: Any = min([until - timedelta(hours=1), *(time for account in accounts for time in account.times)])
-    right: Any = max([until, *(time for account in accounts for time in account.times)])
-    axes.set_xlim(left, right)
+    left, right = time_span([time for account in accounts for time in account.times], until)
+    edges: Any = (left, right)
+    axes.set_xlim(edges)
     if accounts:
         axes.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(0.0, -0.12))
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=170, bbox_inches="tight", pad_inches=0.15, metadata={"Software": None})
     return stream.getvalue()
+
+
+def time_span(charged: Sequence[datetime], until: datetime) -> tuple[datetime, datetime]:
+    """From a little before the first charge to a little after the last, however short a time lies between them.
+
+    Examples
+    --------
+    >>> noon = datetime(2026, 1, 1, 12)
+    >>> [str(edge.time()) for edge in time_span([noon], noon + timedelta(minutes=50))]
+    ['11:56:00', '12:54:00']
+    """
+    if not charged:
+        return until - timedelta(hours=1), until
+    first, last = min(charged), max([until, *charged])
+    margin = max(0.08 * (last - first), LEAST_MARGIN)
+    return first - margin, last + margin
 
 
 def _steps(axes: Axes, account: Spending, until: datetime, colour: str) -> None:
@@ -61,6 +78,9 @@ def _steps(axes: Axes, account: Spending, until: datetime, colour: str) -> None:
     levels = [0.0, *shares, shares[-1] if shares else 0.0]
     dates: Any = [times[0], *times]
     axes.step(dates, levels, where="post", color=colour, linewidth=2.0, label=account.label)
+    # Dots: of fits a moment ago the step alone would be a line without width.
+    charged: Any = account.times
+    axes.plot(charged, shares, "o", color=colour, markersize=4.5)
 
 
 def _frame(axes: Axes) -> None:
@@ -72,7 +92,10 @@ def _frame(axes: Axes) -> None:
     axes.set_ylabel("spent, % of the limit on ε", color=QUIET, fontsize=9)
     locator: Any = dates.AutoDateLocator(maxticks=8)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    formatter: Any = dates.ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
+    # Bare seconds beside a minute would read as minutes.
+    formatter.formats[-1] = formatter.zero_formats[-1] = "%H:%M:%S"
+    axes.xaxis.set_major_formatter(formatter)
     axes.xaxis.get_offset_text().set_fontsize(8.5)
     axes.grid(axis="y", color="#e6e9ec", linewidth=0.8)
     axes.tick_params(length=0, labelsize=8.5, colors=INK)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.penalties import uses
 
 Candidate = dict[str, Any]
 
@@ -24,6 +25,8 @@ FIXED = {
     "random_state": "a seed would make the trials repeatable",
     "verbose": "progress would tell the number of trials",
 }
+STRENGTHS = {"alpha": "l1", "l1_ratio": "elasticnet"}
+"""Parameters that some penalties ignore, each with a penalty that does not."""
 
 
 def make_candidates(space: Any, size: int, known: Iterable[str]) -> tuple[Candidate, ...]:
@@ -62,6 +65,27 @@ def make_candidates(space: Any, size: int, known: Iterable[str]) -> tuple[Candid
     if not found:
         raise _unusable(f"param_space with no setting, or more than {MOST}")
     return tuple(found)
+
+
+def require_used(candidates: Sequence[Candidate], penalty: Any) -> None:
+    """Refuse a search over a strength of the penalty where no candidate has a penalty of that kind.
+
+    Parameters
+    ----------
+    candidates : sequence of dict
+        As `make_candidates` made them.
+    penalty : str or None
+        Of candidates that name none.
+    """
+    for name in STRENGTHS:
+        trying = [one for one in candidates if name in one]
+        tried = {repr(one[name]) for one in trying}
+        if len(tried) > 1 and not any(uses(one.get("penalty", penalty), name) for one in trying):
+            raise InvalidParameter(
+                f"a search over {name!r}, which no candidate's penalty uses: it would be paid for and not used",
+                f"a penalty that uses {name!r}, such as {STRENGTHS[name]!r}",
+                f"set that penalty, search over penalties too, or drop {name!r}",
+            )
 
 
 def _unusable(given: str) -> InvalidParameter:

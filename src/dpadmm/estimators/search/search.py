@@ -18,7 +18,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
-from dpadmm.estimators.search.candidates import Candidate, make_candidates
+from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
 from dpadmm.estimators.search.trial import Bench, Runs, Trial
 from dpadmm.estimators.steps import Steps
@@ -193,7 +193,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return Repetitions(self.trials, self.mean_trials, self.shape)
 
     def _candidates(self) -> tuple[Candidate, ...]:
-        return make_candidates(self.param_space, self.n_candidates, self._model().get_params(deep=False))
+        model = self._model()
+        candidates = make_candidates(self.param_space, self.n_candidates, model.get_params(deep=False))
+        require_used(candidates, model.penalty)
+        return candidates
 
     def _score(self) -> Score:
         classifier = is_classifier(self._model())
@@ -345,9 +348,9 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Of the winner, on rows whose score may be released."""
         return float(self._winner().score(X, y))
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, force: bool = False) -> Path:
         """Write the winner with the statement of the search. See `dpadmm.load_model`."""
-        return Path(self._winner().save(path))
+        return Path(self._winner().save(path, force))
 
     def _winner(self) -> Any:
         check_is_fitted(self)

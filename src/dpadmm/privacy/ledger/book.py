@@ -68,16 +68,16 @@ class Account:
         """ε after one more fit, at the δ of the limit."""
         return total_epsilon([*self.charges, charge], self.limit.delta)
 
-    def require_open(self, relation: Relation, seeded: bool) -> None:
+    def require_open(self, relation: Relation, seeded: bool, what: str = "fit") -> None:
         """Refuse a fit under another relation, or with noise that can be repeated."""
         if relation is not self.limit.relation:
             raise BudgetExceeded(
-                f"given a fit certified for {relation}; expected {self.limit.relation}, the relation of the limit on "
-                f"{self.dataset!r}; train under that relation"
+                f"given a {what} certified for {relation}; expected {self.limit.relation}, the relation of the limit "
+                f"on {self.dataset!r}; train under that relation"
             )
         if seeded and not self.test:
             raise PromiseBroken(
-                f"given a seeded fit on {self.dataset!r}; expected secret noise, without which nothing is private; "
+                f"given a seeded {what} on {self.dataset!r}; expected secret noise, without which nothing is private; "
                 "use random_state=None, or a data set that its owner marked as a test"
             )
 
@@ -92,7 +92,7 @@ class Account:
         judged = judged_epsilon([*self.charges, charge], self.limit)
         if judged <= self.limit.epsilon or (not self.fits and _within(plan, self.limit)):
             return
-        raise self._too_dear(judged)
+        raise self._too_dear(judged, kind_of(plan))
 
     def require_room_for(self, budget: Budget) -> None:
         """Refuse a budget so large that every plan for it will be refused: needs no plan, and so no table."""
@@ -104,11 +104,11 @@ class Account:
             return
         judged = judged_epsilon([*self.charges, Charge(gaussian_shift(least.epsilon, least.delta))], self.limit)
         if judged > self.limit.epsilon:
-            raise self._too_dear(judged)
+            raise self._too_dear(judged, kind_of(budget))
 
-    def _too_dear(self, judged: float) -> BudgetExceeded:
+    def _too_dear(self, judged: float, what: str) -> BudgetExceeded:
         return BudgetExceeded(
-            f"given a fit after which {self.dataset!r} would have spent epsilon = {judged:.4g} at delta = "
+            f"given a {what} after which {self.dataset!r} would have spent epsilon = {judged:.4g} at delta = "
             f"{self.limit.delta:g}; expected at most {self.limit.epsilon:g}; use a smaller epsilon or delta, or fewer "
             "fits; nothing was charged"
         )
@@ -126,6 +126,11 @@ class Account:
                 else "a larger delta: mini-batch fits and searches have used more than this one keeps for them",
                 "choose a larger limit; what is spent cannot be taken back",
             )
+
+
+def kind_of(wanted: Budget | Plan | SearchPlan) -> str:
+    """What asks to be paid for, in a word."""
+    return "search" if isinstance(wanted, SearchPlan) else "fit"
 
 
 def _within(plan: Plan | SearchPlan, limit: Budget) -> bool:

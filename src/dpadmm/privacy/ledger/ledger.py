@@ -15,7 +15,7 @@ from dpadmm._version import __version__
 from dpadmm.errors import FileProblem, InvalidParameter, PromiseBroken
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
-from dpadmm.privacy.ledger.book import Account, Book
+from dpadmm.privacy.ledger.book import Account, Book, kind_of
 from dpadmm.privacy.ledger.charge import Charge, charge
 from dpadmm.privacy.ledger.entries import FORMAT, Entry, Head, damaged, moment, write_entry
 from dpadmm.privacy.ledger.store import Log, Store, store_at
@@ -152,7 +152,7 @@ class Ledger:
         """
         account = self._read().account(dataset)
         relation = wanted.relation if isinstance(wanted, Budget) else wanted.budget.relation
-        account.require_open(relation, seeded)
+        account.require_open(relation, seeded, kind_of(wanted))
         if isinstance(wanted, Budget):
             account.require_room_for(wanted)
         else:
@@ -172,7 +172,7 @@ class Ledger:
             with self._page(self._store.writing) as page:
                 account = page.book.account(dataset)
                 if cost.slack <= account.next_slack:
-                    account.require_open(plan.budget.relation, seeded)
+                    account.require_open(plan.budget.relation, seeded, kind_of(plan))
                     account.require_room(plan, cost)
                     receipt = uuid.uuid4().hex
                     page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
@@ -194,7 +194,7 @@ class Ledger:
         """
         with self._page(self._store.writing) as page:
             account, fit = page.book.fit(receipt)
-            account.require_open(account.limit.relation, seeded)
+            account.require_open(account.limit.relation, seeded, kind_of(fit.plan))
             if fit.committed:
                 raise PromiseBroken("given a receipt that was committed before; expected one receipt for each fit")
             if fit.plan.event != spent or fit.seeded != seeded:
