@@ -8,12 +8,14 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.binomial import binomial
 from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
 
@@ -85,8 +87,7 @@ class SamplingStream(_Stream):
 
 
 def _sizes(generator: np.random.Generator, trials: int, rate: float) -> list[int]:
-    drawn: list[int] = generator.binomial(trials, rate, size=SIZES_BLOCK).tolist()
-    return drawn
+    return binomial(trials, rate, SIZES_BLOCK, partial(_words, generator))
 
 
 def _sequences(generator: np.random.Generator, n_rows: int, size: int) -> list[NDArray[np.intp]]:
@@ -161,7 +162,11 @@ class NoiseStream(_Stream):
             return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
         generator = self._current()
         with self._lock:
-            return generator.integers(0, 1 << 64, size=count, dtype=np.uint64)
+            return _words(generator, count)
+
+
+def _words(generator: np.random.Generator, count: int) -> NDArray[np.uint64]:
+    return generator.integers(0, 1 << 64, size=count, dtype=np.uint64)
 
 
 class SelectionStream(_Stream):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.oracles.exact import ExactOracle
+from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Huber, HuberisedHinge, Logistic, Problem, Softmax, Squared
@@ -278,3 +281,61 @@ class TestReleasedCoordinates:
         X = np.ones((50, 3))
         rows = LocalRows(X, np.ones(50), Logistic())
         assert np.shares_memory(rows.transformed(np.eye(3))._X, X)
+
+
+TINY = [1e-120, 1e-140, 1e-170, 1e-300, 1e-323, 5e-324]
+FARTHEST = [1e200, 1e308]
+"""Targets against which a row so short still contributes, if its norm is not what it should be."""
+
+
+def _on_cpu_tensor(X, target, row_map):
+    torch = pytest.importorskip("torch")
+    from dpadmm.oracles.torch_rows import TorchRows
+    from dpadmm.oracles.torch_table import pack_tensor
+
+    return TorchRows(pack_tensor(row_map, torch.tensor(X)), target, Squared(), row_map.row_norm)
+
+
+PLACES = {
+    "dense": lambda X, target, row_map: LocalRows(row_map.pack(X), target, Squared(), row_map.row_norm),
+    "csr": lambda X, target, row_map: LocalRows(
+        row_map.pack(sparse.csr_matrix(X)), target, Squared(), row_map.row_norm
+    ),
+    "mapped": lambda X, target, row_map: LocalRows(row_map.apply(X), target, Squared()),
+    "tensor": _on_cpu_tensor,
+    "lattice": lambda X, target, row_map: LatticeRows(row_map.pack(X), target, Squared(), row_map.row_norm, 10),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("clip", [1.0, 1e-20])
+class TestUnderflow:
+    """A norm whose squares are below all numbers is no norm of zero: its row would not be clipped."""
+
+    d = 5
+
+    def _largest(self, place, row_map, clip, change=None):
+        sizes = []
+        for target, tiny in product(FARTHEST, TINY):
+            # Entries of one size and of many.
+            for shape in (np.ones(self.d), 10.0 ** -np.arange(self.d)):
+                rows = PLACES[place]((tiny * shape)[None], np.array([target]), row_map)
+                rows = rows if change is None else rows.transformed(change)
+                x = np.zeros(self.d)
+                asked = rows.gradient_sum(x, clip, ALL), rows.difference_sum(x, x + 1.0, clip, clip, ALL)
+                sizes += [np.sqrt((as_numbers(total).astype(np.longdouble) ** 2).sum()) for total in asked]
+        return max(sizes)
+
+    def test_short_rows(self, place, clip):
+        assert self._largest(place, RowMap(1.0, False), clip) <= clip
+
+    @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e3])
+    def test_short_rows_in_other_coordinates(self, place, clip, scale):
+        turned = scale * np.linalg.qr(np.random.default_rng(0).standard_normal((self.d, self.d)))[0]
+        for change in (scale * np.eye(self.d), turned, turned * np.logspace(-140, 0, self.d)):
+            assert self._largest(place, RowMap(1.0, False), clip, change) <= clip
+
+    @pytest.mark.parametrize("upper", [1.0, 1e30])
+    def test_short_rows_within_bounds(self, place, clip, upper):
+        row_map = RowMap.declare(1.0, False, (0.0, upper), self.d)
+        assert self._largest(place, row_map, clip) <= clip

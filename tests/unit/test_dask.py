@@ -280,6 +280,39 @@ def test_a_fingerprint_sees_entries_and_their_order(form):
     assert fingerprint(form(X[::-1])) != before
 
 
+@pytest.mark.parametrize("form", [np.asarray, np.float32, np.asfortranarray, sparse.csr_matrix])
+def test_a_fingerprint_sees_the_places_of_zeros_and_ones(form):
+    """Of 0/1 entries few bits differ, and rows of one length differ in nothing but places."""
+    table = (np.random.default_rng(0).random((500, D)) < 0.5).astype(float)
+    table[:2] = np.eye(D)[:2]
+    swapped, permuted = table.copy(), table[:, np.r_[1, 0, 2:D]]
+    swapped[[0, 1]] = table[[1, 0]]
+    found = {fingerprint(form(each)) for each in (table, swapped, permuted, table[:, ::-1], table[:-1], 2 * table)}
+    assert len(found) == 6
+    assert fingerprint(form(table)) == fingerprint(form(table.copy()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.bool_])
+def test_a_fingerprint_sees_every_bit(dtype):
+    """Also of a table that does not end with a whole run of words, and longer than what is summed together."""
+    table = np.zeros((300, 503), dtype=dtype)
+    before = fingerprint(table)
+    stored = table.reshape(-1).view(np.uint8)
+    for place in (0, 1, 7, 255, 256, 4096 * 64 - 1, 4096 * 64, len(stored) - 1):
+        for bit in range(8) if dtype is not np.bool_ else [0]:
+            if place < len(stored):
+                stored[place] ^= 1 << bit
+                assert fingerprint(table) != before
+                stored[place] ^= 1 << bit
+    assert fingerprint(table) == before
+
+
+def test_a_fingerprint_sees_the_precision_and_the_shape():
+    zeros = [np.zeros(shape) for shape in ((4, 6), (6, 4), (0, 6), (0, 4))]
+    zeros.append(np.zeros((4, 12), dtype=np.float32))
+    assert len({fingerprint(form(each)) for form in (np.asarray, sparse.csr_matrix) for each in zeros}) == 10
+
+
 def test_no_more_than_a_few_partitions_are_in_memory():
     rows, width, parts = 4000, 50, 40
 

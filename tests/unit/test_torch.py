@@ -242,6 +242,12 @@ class TestRefusals:
         with lacking, pytest.raises(UnsupportedProblem, match="double precision"):
             require_double_precision(torch.device("cpu"))
 
+    def test_a_device_that_silently_takes_single_precision(self):
+        require_double_precision(torch.device("cpu"))
+        shorter = mock.patch.object(torch, "zeros", return_value=torch.zeros(1, dtype=torch.float32))
+        with shorter, pytest.raises(UnsupportedProblem, match="double precision"):
+            require_double_precision(torch.device("cpu"))
+
     def test_emulated_double_precision(self, monkeypatch):
         monkeypatch.setenv(torch_table.EMULATION, "1")
         with pytest.raises(UnsupportedProblem, match="EMULATE"):

@@ -18,7 +18,7 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.counts import counts_below
-from dpadmm.oracles.wide import SpikedRows, row_moments, spiked_norms
+from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, row_moments, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
@@ -190,15 +190,17 @@ class LocalRows:
     def transformed(self, matrix: Array | SpikedMap) -> LocalRows | SpikedRows:
         """The rows Pᵀ row, without forming them: ⟨Pᵀa, z⟩ = ⟨a, Pz⟩ and Σ c Pᵀa = Pᵀ Σ c a; only norms are new.
 
-        What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm plus what its rounding can hide.
+        What is clipped by is an upper bound on ‖Pᵀa‖ for every P: the computed norm, or ‖P‖‖a‖ where squares underflow,
+        plus what its rounding can hide.
         """
         if isinstance(matrix, SpikedMap):
             return SpikedRows(self.measured_by(matrix), matrix)
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
-        computed = [np.sqrt(np.einsum("ij,ij->i", rows, rows)) for rows, _ in seen._blocks()]
-        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps * np.linalg.norm(seen._matrix)
-        seen._norms = np.concatenate(computed) + rounding * self._table.norms
+        squares = np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows, _ in seen._blocks()])
+        bounds = np.linalg.norm(seen._matrix) * self._table.norms
+        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
+        seen._norms = np.where(squares < SMALLEST_SQUARE, bounds, np.sqrt(squares)) + rounding * bounds
         seen._see(seen._matrix.shape[1])
         return seen
 

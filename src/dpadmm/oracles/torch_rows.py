@@ -133,15 +133,17 @@ class TorchRows:
 
     def transformed(self, matrix: Array | SpikedMap) -> TorchRows | SpikedRows:
         """As of `LocalRows`: only norms are new, and upper bounds."""
+        import torch
+
         if isinstance(matrix, SpikedMap):
             return SpikedRows(self._measured_by(matrix), matrix)
         seen = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
-        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps * float(np.linalg.norm(seen._matrix))
-        norms = self._table.norms * rounding
+        bounds = self._table.norms * float(np.linalg.norm(seen._matrix))
+        seen._norms = bounds * ((self._table.n_features + 8) * np.finfo(np.float64).eps)
         for rows, block in seen._blocks():
-            norms[block] += folded(rows**2).sqrt()
-        seen._norms = norms
+            squares = folded(rows**2)
+            seen._norms[block] += torch.where(squares < SMALLEST_SQUARE, bounds[block], squares.sqrt())
         return seen
 
     def _measured_by(self, spiked: SpikedMap) -> TorchRows:

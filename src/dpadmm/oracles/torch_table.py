@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import UnsupportedProblem
 from dpadmm.kernels.threads import LONGEST_RUN
-from dpadmm.problem.rowmap import SMALLEST_FACTOR, RowMap
+from dpadmm.problem.rowmap import SMALLEST_FACTOR, SMALLEST_NORM, RowMap
 
 Tensor = Any
 
@@ -26,6 +26,9 @@ BLOCK_ENTRIES = 1 << 24
 
 EMULATION = "CUBLAS_EMULATE_DOUBLE_PRECISION"
 """With it the vendor's library puts products of doubles together from shorter numbers; no bound here is for that."""
+
+EPSILON = 2.0**-52
+"""The distance from one to the next double."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,18 +79,15 @@ class PackedTensor:
 
 def require_double_precision(device: Any) -> None:
     """Refuse a device, or a setting of it, on which sums would not have the rounding that is charged."""
-    import torch
 
     if os.environ.get(EMULATION, "0") not in ("", "0"):
         raise UnsupportedProblem(f"{EMULATION} in the environment", "double precision as it is", "unset it")
-    try:
-        torch.zeros(1, dtype=torch.float64, device=device)
-    except (TypeError, RuntimeError):
+    if not _adds_in_double_precision(device):
         raise UnsupportedProblem(
             f"rows on a device of type {device.type!r}, which has no double precision",
             "a device with it: sums in single precision can move further than their noise covers",
             "pass X.cpu()",
-        ) from None
+        )
 
 
 def pack_tensor(rowmap: RowMap, X: Tensor, keep: Tensor | None = None) -> PackedTensor:
@@ -102,7 +102,7 @@ def pack_tensor(rowmap: RowMap, X: Tensor, keep: Tensor | None = None) -> Packed
     for block in row_blocks(X.shape[0], X.shape[1] + 1):
         peak, ratio, finite = _measured(X[block], lower, upper, inverse, rowmap.intercept)
         shrink = ((rowmap.row_norm / peak) / torch.where(ratio > 0, ratio, 1.0)).clamp(max=1.0)
-        norm = shrink * peak * ratio
+        norm = (shrink * peak * ratio).clamp(min=SMALLEST_NORM)
         alive = finite & (shrink >= SMALLEST_FACTOR) & torch.isfinite(norm)
         if keep is not None:
             alive &= keep[block]
@@ -165,6 +165,17 @@ def to_device(values: NDArray[Any], device: Any) -> Tensor:
 
 def to_host(values: Tensor) -> NDArray[np.float64]:
     return np.asarray(values.cpu().numpy(), dtype=np.float64)
+
+
+def _adds_in_double_precision(device: Any) -> bool:
+    """Computed there, because a backend may take the type and silently use a shorter one."""
+    import torch
+
+    try:
+        found = (torch.zeros(1, dtype=torch.float64, device=device) + 1.0 + EPSILON) - 1.0
+        return bool(found.item() == EPSILON)
+    except (TypeError, RuntimeError):
+        return False
 
 
 def _measured(part: Tensor, lower: Any, upper: Any, inverse: Any, intercept: bool) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,6 +22,9 @@ LARGEST_BOUND = 1e30
 SMALLEST_FACTOR = 1e-150
 """Rows that would have to be scaled down further count as zero: products with such a factor lose their precision."""
 
+SMALLEST_NORM = 1e-280
+"""What shorter mapped rows are taken to measure: among the smallest numbers a norm would be rounded by half of it."""
+
 BLOCK_ENTRIES = 1 << 18
 """Entries measured together."""
 
@@ -38,7 +41,7 @@ class PackedRows:
     X : (n, d) ndarray or CSR
         float32 or float64, read-only; C-contiguous, or with sorted and distinct indices.
     factors, norms : (n,)
-        Scale and norm of each mapped row.
+        Scale and norm of each mapped row; norms of rows that count are at least `SMALLEST_NORM`.
     """
 
     X: Matrix
@@ -158,7 +161,7 @@ class RowMap:
         if keep is not None:
             alive &= keep
         factors = np.where(alive, factors, 0.0)
-        norms = np.where(alive, factors * peak * ratio, 0.0)
+        norms = np.where(alive, np.maximum(factors * peak * ratio, SMALLEST_NORM), 0.0)
         alive = np.isfinite(norms)
         factors, norms = np.where(alive, factors, 0.0), np.where(alive, norms, 0.0)
         return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
@@ -245,7 +248,7 @@ def pack_mapped(X: Matrix) -> PackedRows:
     """Rows that are mapped already; those that are not finite count as zero."""
     X = canonical(X)
     peak, ratio, finite = _measured(X, None, None, None, intercept=False)
-    return PackedRows(X, finite.astype(np.float64), np.where(finite, peak * ratio, 0.0))
+    return PackedRows(X, finite.astype(np.float64), np.where(finite, np.maximum(peak * ratio, SMALLEST_NORM), 0.0))
 
 
 def finite_rows(X: Matrix) -> NDArray[np.bool_]:
@@ -267,35 +270,42 @@ def _measured(
     n = X.shape[0]
     peak, ratio, finite = np.ones(n), np.empty(n), np.ones(n, dtype=bool)
     for rows in _row_blocks(X):
-        squares = _squares(X[rows], lower, upper, inverse) + float(intercept)
+        squares = _squares(_within(X[rows], lower, upper, inverse)) + float(intercept)
         with np.errstate(invalid="ignore"):
             ratio[rows] = np.sqrt(squares)
             unsafe = np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))) + rows.start
         if len(unsafe):
             finite[unsafe] = finite_rows(X[unsafe])
             plain = unsafe[finite[unsafe]]
-            if lower is None:
-                peak[plain], ratio[plain] = row_norms(X[plain])
-                if intercept:
-                    # A row so long or so short that its squares left the numbers hides the intercept, or hides in it.
-                    ratio[plain] = np.hypot(ratio[plain], 1 / peak[plain])
+            peak[plain], ratio[plain] = row_norms(_within(X[plain], lower, upper, inverse))
+            if intercept:
+                # A row so long or so short that its squares left the numbers hides the intercept, or hides in it.
+                ratio[plain] = np.hypot(ratio[plain], 1 / peak[plain])
     return peak, ratio, finite
 
 
-def _squares(part: Matrix, lower: Any, upper: Any, inverse: Any) -> NDArray[np.float64]:
-    """Squared norms in float64; NaN for rows that are not finite."""
+def _within(part: Matrix, lower: Any, upper: Any, inverse: Any) -> Matrix:
+    """Rows in float64, within their bounds where there are any; NaN in rows that are not finite."""
     if sparse.issparse(part):
         values = part.data.astype(np.float64)
         if upper is not None:
             inside = np.clip(values, 0, upper[part.indices]) * inverse[part.indices]
             values = np.where(np.isfinite(values), inside, np.nan)
-        return np.asarray(np.bincount(_owners(part), weights=values * values, minlength=part.shape[0]), dtype=float)
+        return sparse.csr_matrix((values, part.indices, part.indptr), shape=part.shape)
     values = part.astype(np.float64)
     if lower is not None:
         bad = ~np.isfinite(values).all(axis=1)
         values = (np.clip(values, lower, upper) - lower) * inverse
         values[bad] = np.nan
-    return np.asarray(np.einsum("ij,ij->i", values, values))
+    return values
+
+
+def _squares(rows: Matrix) -> NDArray[np.float64]:
+    """Squared norms; not finite for rows that are not."""
+    if sparse.issparse(rows):
+        squares = np.bincount(_owners(rows), weights=rows.data * rows.data, minlength=rows.shape[0])
+        return np.asarray(squares, dtype=float)
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def _row_blocks(X: Matrix) -> Iterator[slice]:
