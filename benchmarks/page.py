@@ -32,8 +32,8 @@ HEADINGS = {
         "clip\" has the batches only. The peers' time "
         "includes noise calibration but no imports, ours is given with the plan cached and not. "
         "diffprivlib is purely ε-private. scikit-learn's models are not private. They, the peers and all objectives "
-        "(mean training loss) see the same mapped rows; times and objectives are medians over repeated fits, of peers "
-        "a single fit.",
+        "(mean training loss) see the same mapped rows; times and objectives are medians over repeated fits, the "
+        "first three not counted, of peers a single fit.",
     ),
     "memory": (
         "Memory",
