@@ -359,6 +359,15 @@ class TestLaw:
         assert len(read) == 1
         assert read != {0.0}
 
+    def test_the_statement_does_not_deny_what_was_learned(self):
+        """A search learns parameters, a private step bounds; a plain fit neither."""
+        learned = "parameters, bounds and penalties, but for what the queries above learned, were chosen"
+        searched = DPSearchCV(model(random_state=0), SPACE, mean_trials=2.0).fit(X, Y)
+        prepared = model(bounds=PrivateQuantileClipper((-1, 1), share=0.2), random_state=0).fit(X, Y)
+        assert learned in searched.privacy_.text
+        assert learned in prepared.privacy_.text
+        assert learned not in model(random_state=0).fit(X, Y).privacy_.text
+
     def test_a_plan_in_exact_arithmetic_is_refused_as_its_fit_is(self):
         with pytest.raises(InvalidParameter, match="exact"):
             DPSearchCV(model(arithmetic="exact"), SPACE).plan(300, 4)

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV, PrivateQuantileClipper, load_model
 from dpadmm.errors import FileProblem, QueryRefused
+from dpadmm.estimators import uncertainty
 from dpadmm.estimators.persistence import _checksum
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.solvers.auto.spread import Spread, Transcript, noise_spread, replay, response, transcript
@@ -86,6 +87,16 @@ def test_stated_errors_are_the_spread_over_noise_seeds(name: str, epsilon: float
         true = np.std(found, axis=0, ddof=1)
         moving = true > 0.1 * np.median(true)
         assert 0.65 < np.median(said[moving] / true[moving]) < 2.5
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_below_the_limit_they_would_be_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why there is a limit."""
+    monkeypatch.setattr(uncertainty, "LEAST_SIGNAL", 0.0)
+    fits = [fitted("squared", epsilon=0.3, random_state=seed) for seed in range(30)]
+    true = np.std([fit.coef_ for fit in fits], axis=0, ddof=1)
+    assert np.median(fits[0].coef_std_ / true) < 0.5
 
 
 def test_less_noise_means_smaller_errors() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.solver import AutoState
 from dpadmm.solvers.auto.spread.response import Response
@@ -65,7 +66,7 @@ def noise_spread(transcript: Transcript) -> Spread:
     having sampled them from a population.
     """
     state = transcript.final_state()
-    response, rng = Response.of(transcript, state), np.random.default_rng(SEED)
+    response, rng = Response.of(transcript, state), public_generator(SEED)
     truths, repeats = _how_often(transcript)
     mean = response.spike + response.root @ response.root.T
     weights, margins = [], []

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dpadmm.problem.losses import Huber, Squared
 from dpadmm.problem.losses.base import Loss
+from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.cleaning import clean_second_moment, clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.solver import AutoState
 from dpadmm.solvers.auto.spread.transcript import Transcript
@@ -150,7 +151,7 @@ def _capped_curvature(transcript: Transcript, state: AutoState, second: Array) -
     loss, rules = transcript.problem.loss, transcript.solver.rules
     if isinstance(loss, Squared | Huber):
         return 1.0
-    rng = np.random.default_rng(0)
+    rng = public_generator(0)
     margins, targets = _margins(transcript, state, second, rng)
     squared_lengths = rng.exponential(size=MARGINS)
     slopes = loss.slope(margins, targets).reshape(MARGINS, -1)
