@@ -161,7 +161,7 @@ def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
             ("coefficients", f"{coefficients.nonzero} of {schema.n_features} are not zero"),
             ("solver", f"{model.privacy_.solver}, {model.n_iter_:,} steps"),
             ("standard errors", _about_errors(request, model)),
-            *promise_pairs(model.privacy_, request.out),
+            *promise_pairs(model.privacy_, request.out, request.dataset),
             ("report", str(request.out / "report.html")),
         ],
     )

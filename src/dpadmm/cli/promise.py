@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 SEEDED = "seeded: NOT private. Trained without a seed it would be "
 
 
-def promise_pairs(statement: PrivacyStatement, folder: Path) -> list[tuple[str, str]]:
-    """Lines of a summary of the model that was written into a folder."""
+def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None = None) -> list[tuple[str, str]]:
+    """Lines of a summary of the model that was written into a folder, and charged to a data set of a ledger."""
     private = (
         f"({statement.epsilon:g}, {statement.delta:g})-differentially private under {statement.relation} neighbours"
     )
@@ -20,5 +20,7 @@ def promise_pairs(statement: PrivacyStatement, folder: Path) -> list[tuple[str, 
         ("promise", f"{SEEDED if statement.seeded else ''}{private}"),
         ("certified", f"ε = {statement.epsilon_achieved:.6g} by the {statement.accountant} accountant"),
         *([("warning", statement.outlook)] if statement.outlook else []),
-        ("statement", f"`dpadmm statement {folder}`: every query, the proof, {len(statement.assumptions)} assumptions"),
+        # The place of a ledger is not repeated: its address may hold a password.
+        *([("charged to", f"{charged}; `dpadmm ledger show LEDGER` says what is left")] if charged else []),
+        ("statement", f"`dpadmm statement {folder}`: every query, proof and assumption"),
     ]

@@ -298,7 +298,7 @@ def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema) -> None:
         f"Model written to {fit.out}",
         [
             *_outcome(search),
-            *promise_pairs(search.privacy_, fit.out),
+            *promise_pairs(search.privacy_, fit.out, fit.dataset),
             ("report", str(fit.out / "report.html")),
         ],
     )
