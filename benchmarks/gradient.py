@@ -19,7 +19,7 @@ from benchmarks.report import Row
 from benchmarks.tables import Table, held, mapped, table
 from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.rowmap import row_norms
+from dpadmm.problem.norms import row_norms
 
 CLIP = 0.5
 PLAIN, READ = "plain", "read"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpadmm.binomial import binomial
 from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
+from dpadmm.trial_numbers import negative_binomial, poisson
 
 Drawn = TypeVar("Drawn")
 
@@ -176,19 +177,14 @@ class SelectionStream(_Stream):
     """
 
     def poisson(self, mean: float) -> int:
-        return int(self._current().poisson(mean))
-
-    def logarithmic(self, ratio: float) -> int:
-        """P[k] ∝ ratioᵏ/k, k ≥ 1."""
-        return int(self._current().logseries(ratio))
+        return poisson(mean, partial(_words, self._current()))
 
     def negative_binomial(self, shape: float, stopping: float) -> int:
-        """The number of failures before `shape` successes of chance `stopping`, given that it is not zero."""
-        if shape == 1.0:
-            return int(self._current().geometric(stopping))
-        while not (count := int(self._current().negative_binomial(shape, stopping))):
-            pass
-        return count
+        """The number of failures before `shape` successes of chance `stopping`, given that it is not zero.
+
+        A shape of 0 is its limit, the logarithmic law.
+        """
+        return negative_binomial(shape, stopping, partial(_words, self._current()))
 
     def below(self, bound: int) -> int:
         """A uniform number from 0 to bound − 1."""

@@ -179,6 +179,14 @@ class TestFit:
         assert run([*arguments, "--epsilon", "0.5"]) == 0
         assert run(["ledger", "verify", str(path), "--model", str(tmp_path / "model")]) == 0
 
+    def test_a_fit_says_what_it_was_charged_to_and_not_where(self, arguments, path, tmp_path, capsys):
+        capsys.readouterr()
+        assert run([*(word for word in arguments if word != "--quiet"), "--epsilon", "0.5"]) == 0
+        shown = capsys.readouterr().out
+        assert "charged to" in shown
+        assert "census" in shown
+        assert path.name not in shown
+
     def test_a_fit_beyond_the_limit_is_refused_before_the_table_is_opened(self, arguments, path, tmp_path, capsys):
         (tmp_path / "people.csv").unlink()
         for more in (["--epsilon", "2"], ["--epsilon", "2", "--rows", "500"]):

@@ -45,7 +45,11 @@ def test_summary_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run(arguments) == 0
     shown = capsys.readouterr()
     assert "(1, 1e-05)-differentially private" in shown.out
+    assert f"`dpadmm statement {tmp_path / 'model'}`" in shown.out
+    assert "NOT private" not in shown.out
     assert shown.err == ""
+    assert run([*arguments, "--force", "--seed", "3"]) == 0
+    assert "seeded: NOT private" in capsys.readouterr().out
     assert run([*arguments, "--force", "--json", "--seed", "3"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["features"] == 4
@@ -225,6 +229,18 @@ def test_statement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(capsys.readouterr().out)
     assert content["statement"] + "\n" == text
     assert content["epsilon_verified"] <= 1.0
+
+
+def test_the_summary_warns_of_a_budget_too_small_for_the_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inputs(tmp_path)
+    arguments = [word for word in fit_arguments(tmp_path, "--epsilon", "0.001") if word != "--quiet"]
+    assert run(arguments) == 0
+    outlook = load_model(tmp_path / "model").privacy_.outlook
+    assert outlook
+    assert outlook in " ".join(capsys.readouterr().out.split())
+    assert outlook in (tmp_path / "model" / "statement.txt").read_text()
 
 
 def test_schema_template_holds_names_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

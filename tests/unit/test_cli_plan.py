@@ -78,7 +78,10 @@ def test_hidden_passes_release_once(capsys: pytest.CaptureFixture[str]) -> None:
     summary = planned(capsys, *hidden)
     assert (summary["steps"], summary["releases"]) == (10, 1)
     assert run([*BASE, *hidden]) == 0
-    assert "10 passes, one release" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "10 passes, one release" in shown
+    coupling = next(query["passage"]["coupling"] for query in summary["queries"])
+    assert f"{coupling:.3g}; step size times penalty parameter" in shown
 
 
 def test_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ class ModelAudit(AuditResult):
         What each of them looks at, and in what its two tables differ. `runs` is for each, `confidence` for all.
     rehearsed : bool
         Whether the solver was made again from what the model stores, and asked what was planned and nothing else. Not
-        so for searches, private preparation, and graphs or smoothers that were given as objects and are not stored.
+        so for searches, private preparation, and smoothers that were given as objects and are not stored.
     """
 
     solver: str = ""

@@ -18,8 +18,8 @@ from scipy.special import expit
 from dpadmm.audit.end_to_end import AuditResult, judge_threshold
 from dpadmm.audit.neighbours import OneAmongZeros
 from dpadmm.audit.power import power_of_threshold
+from dpadmm.estimators.search.best import best_of
 from dpadmm.estimators.search.candidates import Candidate
-from dpadmm.estimators.search.search import best_of
 from dpadmm.estimators.search.trial import Trial
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.rows import Rows

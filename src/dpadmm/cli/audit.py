@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpadmm.cli import options
+from dpadmm.cli.audit_results import (
+    check_picture,
+    draw_picture,
+    entry,
+    print_all,
+    print_one_run,
+    print_two_tables,
+    tell_checked,
+    tell_model,
+)
 from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
 from dpadmm.cli.model_folder import features_of, read_encoded, read_model
-from dpadmm.cli.outputs import check_new_file, write_new_file
-from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
+from dpadmm.cli.screen import print_json, print_line, working
 from dpadmm.errors import InvalidParameter, SchemeMismatch
 
 if TYPE_CHECKING:
-    from dpadmm.audit import AuditResult, CheckedModel, ModelAudit, NoAttack, OneRunResult
+    from dpadmm.audit import AuditResult, OneRunResult
 
 HELP = """\
 Attack a solver, a saved model, or one fit on a real table: is the noise enough for the claim?
@@ -60,8 +67,6 @@ ONLY_OF_A_TABLE = (
     *("sampler", "accountant", "clip_norm", "row_norm", "no_intercept"),
 )
 SOLVER_CONFIDENCE, ONE_RUN_CONFIDENCE = 0.999, 0.99
-STATEMENT_AGREES = {"statement_agrees": True}
-"""Otherwise the model is refused."""
 
 
 def _one_run(*names: str, **more: Any) -> Any:
@@ -135,7 +140,7 @@ def audit(
 ) -> None:
     """Read the command line."""
     if picture is not None:
-        _check_picture(picture, force)
+        check_picture(picture, force)
     of_a_table = {name: value for name, value in locals().items() if name in ONLY_OF_A_TABLE}
     if model_dir is not None:
         claim = {"solver": solver, "epsilon": epsilon, "delta": delta, "relation": relation, "steps": steps}
@@ -156,7 +161,7 @@ def audit(
         _refuse_together("no --one-run", **of_a_table)
         results = _audited_solvers(solver or "auto", epsilon, delta, runs, confidence, relation, steps, seed, json)
     if picture is not None:
-        _draw(picture, results)
+        draw_picture(picture, results)
 
 
 def _audited_solvers(
@@ -192,15 +197,15 @@ def _audited_solvers(
             if name != ALL:
                 raise
             unproved.append(each)
-    entries = [{"solver": each, "relation": relation, **_entry(result)} for each, result in results.items()]
+    entries = [{"solver": each, "relation": relation, **entry(result)} for each, result in results.items()]
     if json:
         print_json({"audits": entries, "unproved": unproved} if name == ALL else entries[0])
     elif name == ALL:
-        _print_all(results, relation)
+        print_all(results, relation)
         for each in unproved:
             print_line(f"{each} claims nothing under {relation}: it refuses to train, so there is nothing to audit.")
     else:
-        _print_two_tables(f"Audit of {name}", results[name], relation)
+        print_two_tables(f"Audit of {name}", results[name], relation)
     return results
 
 
@@ -217,55 +222,10 @@ def _audited_model(
     except NoAttack as refusal:
         if picture is not None:
             raise
-        _tell_checked(folder, refusal, confidence, json)
+        tell_checked(folder, refusal, confidence, json)
         return {}
-    if json:
-        print_json({"model": str(folder), **_entry(result), **STATEMENT_AGREES, "no_attack": None})
-    else:
-        _print_two_tables(f"Audit of {folder}", result, result.relation, [*_tried(result), *_stated(result)])
+    tell_model(folder, result, json)
     return {str(folder): result}
-
-
-def _tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool) -> None:
-    """Without an attack there is no lower bound; the keys stay."""
-    checked = refusal.checked
-    if json:
-        bound = {"lower_bound": None, "confidence": confidence, "runs": 0, "refuted": False}
-        why = {**STATEMENT_AGREES, "no_attack": str(refusal)}
-        print_json({"model": str(folder), **asdict(checked), **bound, **why})
-        return
-    print_pairs(
-        f"Audit of {folder}",
-        [
-            ("claimed", f"ε = {checked.claimed:g} at δ = {checked.delta:g}, {checked.relation}"),
-            ("proven", f"ε ≤ {checked.proven:.4g}"),
-            ("lower bound", "none: no attack was made"),
-            *_stated(checked),
-        ],
-    )
-    print_line(f"Statement, plan and accountant agree. Nothing was attacked: {refusal}.")
-
-
-def _tried(found: ModelAudit) -> list[tuple[str, str]]:
-    """What was attacked, and whether the solver was run too."""
-    asked = (
-        "once, and asked what was planned"
-        if found.rehearsed
-        else "no: only for a single fit without hidden passes, all of whose options are stored"
-    )
-    if found.attacks[1:]:
-        attacks = f"{len(found.attacks)} times, with as many runs each: {'; '.join(found.attacks)}"
-    else:
-        attacks = found.attacks[0]
-    return [("attacked", attacks), ("solver was run", asked)]
-
-
-def _stated(found: ModelAudit | CheckedModel) -> list[tuple[str, str]]:
-    return [
-        ("statement", "unseeded, and agrees with the recorded plan"),
-        ("solver", found.solver),
-        ("proof", found.proof),
-    ]
 
 
 def _audited_once(
@@ -280,27 +240,9 @@ def _audited_once(
     with working("training once, with canaries", visible=not json):
         result = audit_one_run(model, features_of(table), table.y, canaries, guesses, confidence)
     if json:
-        print_json(_entry(result))
+        print_json(entry(result))
         return result
-    print_pairs(
-        f"One-run audit of {result.solver}",
-        [
-            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {result.relation}"),
-            ("proven", f"ε ≤ {result.proven:.4g}"),
-            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
-            ("guesses", f"{result.correct:,} of {result.guesses:,} right, about {result.canaries:,} canaries"),
-            *_power(result),
-            ("runs", f"{result.runs}, which {'was charged' if request.ledger else 'nothing has charged'}"),
-        ],
-    )
-    _print_verdict(result.refuted)
-    if result.seeded:
-        print_line(
-            "Seeded: NOT private, and not to be published. Whoever knows or guesses the seed can subtract the noise "
-            "from this result; audit without --seed on private rows."
-        )
-    if request.ledger is None:
-        print_line("This fit spent its whole budget: count it, or name a --ledger and a --dataset.")
+    print_one_run(result, charged=request.ledger is not None)
     return result
 
 
@@ -322,83 +264,7 @@ def _request(given: dict[str, Any]) -> FitRequest:
     )
 
 
-def _entry(result: AuditResult | OneRunResult) -> dict[str, Any]:
-    return {**asdict(result), "refuted": result.refuted}
-
-
-def _print_two_tables(title: str, result: AuditResult, relation: str, more: Sequence[tuple[str, str]] = ()) -> None:
-    print_pairs(
-        title,
-        [
-            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {relation}"),
-            ("proven", f"ε ≤ {result.proven:.4g}"),
-            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
-            *_power(result),
-            ("runs", f"{result.runs:,} on each of two neighbouring tables, {result.method} test"),
-            *more,
-        ],
-    )
-    _print_verdict(result.refuted)
-
-
-def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
-    seen = (
-        f"noise below {result.detectable_noise:.2g} of what is needed would be seen in 95 of 100 such audits"
-        if result.detectable_noise
-        else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
-    )
-    return [("power", f"full use of the claim would show as ε ≥ {result.power:.4g}; {seen}")]
-
-
-def _print_verdict(refuted: bool) -> None:
-    print_line(
-        "The claim is REFUTED."
-        if refuted
-        else "The claim stands: no attack of this kind and size refutes it. That is no proof."
-    )
-
-
-def _print_all(results: dict[str, AuditResult], relation: str) -> None:
-    first = next(iter(results.values()))
-    print_line(f"Audit at δ = {first.delta:g}, {relation}, {first.runs:,} runs on each of two tables", style="bold")
-    print_table(
-        ("solver", "claimed ε", "proven", "lower bound", "full use would show", "noise seen below", "test", "verdict"),
-        [
-            (
-                name,
-                f"{result.claimed:g}",
-                f"{result.proven:.4g}",
-                f"{result.lower_bound:.4g}",
-                f"{result.power:.4g}",
-                f"{result.detectable_noise:.2f}",
-                result.method,
-                "REFUTED" if result.refuted else "stands",
-            )
-            for name, result in results.items()
-        ],
-    )
-    print_line(f"Confidence {first.confidence:g} for each line. What stands is not refuted; that is no proof.")
-
-
 def _refuse_together(what: str, **others: Any) -> None:
     given = ["--" + name.replace("_", "-") for name, value in others.items() if value != DEFAULTS.get(name)]
     if given:
         raise InvalidParameter(f"{', '.join(given)} with {what}", "options of one kind of audit", "drop one of them")
-
-
-def _check_picture(picture: Path, force: bool) -> None:
-    from dpadmm.report.audits import FORMATS
-
-    if picture.suffix.lower().lstrip(".") not in FORMATS:
-        raise InvalidParameter(f"--picture {picture.name}", "a name ending in .png or .svg", "choose one of these")
-    check_new_file(picture, force)
-
-
-def _draw(picture: Path, results: dict[str, Any]) -> None:
-    from dpadmm.report.audits import Audited, audit_picture
-
-    audits = [
-        Audited(Path(name).name, result.claimed, result.proven, result.lower_bound, result.power)
-        for name, result in results.items()
-    ]
-    write_new_file(picture, audit_picture(audits, picture.suffix.lower().lstrip(".")))

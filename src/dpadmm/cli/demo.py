@@ -11,7 +11,8 @@ import numpy as np
 from dpadmm.cli import options
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, write_model_folder
 from dpadmm.cli.outputs import new_folder
-from dpadmm.cli.screen import print_json, print_line, print_pairs, working
+from dpadmm.cli.promise import promise_pairs
+from dpadmm.cli.screen import print_json, print_pairs, working
 from dpadmm.datasets import Dataset, make_demo
 from dpadmm.report import Report
 
@@ -138,7 +139,11 @@ def _tell(outcome: Outcome, out: Path, json: bool) -> None:
             }
         )
         return
-    print_pairs("A private sparse model of simulated data", outcome.results())
-    print_line(statement.text)
-    print_line()
-    print_line(f"Report: {out / 'report.html'}", style="bold")
+    print_pairs(
+        "A private sparse model of simulated data",
+        [
+            *outcome.results(),
+            *promise_pairs(statement, out),
+            ("report", str(out / "report.html")),
+        ],
+    )

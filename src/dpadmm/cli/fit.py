@@ -10,6 +10,7 @@ from dpadmm.cli import options
 from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, training_rows, write_model_folder
 from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import Diverged
 from dpadmm.report import Report
@@ -160,10 +161,10 @@ def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
             ("coefficients", f"{coefficients.nonzero} of {schema.n_features} are not zero"),
             ("solver", f"{model.privacy_.solver}, {model.n_iter_:,} steps"),
             ("standard errors", _about_errors(request, model)),
+            *promise_pairs(model.privacy_, request.out, request.dataset),
             ("report", str(request.out / "report.html")),
         ],
     )
-    print_line(model.privacy_.text)
     print_line(
         "How well the model fits its training rows is private: measure it with `dpadmm evaluate` on a test table.",
         style="dim",

@@ -177,6 +177,7 @@ def _print(summary: dict[str, Any]) -> None:
             ("arithmetic", summary["arithmetic"]),
             ("solver", f"{summary['solver']}, {summary['steps']:,} {work}"),
             (f"noise on {what}", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
+            *[("coupling ηβ", _coupling(query["passage"])) for query in summary["queries"] if "passage" in query],
             *[(f"share of {name}", f"{100 * share:.3g}%") for name, share in summary["budget_split"].items()],
         ],
     )
@@ -186,6 +187,10 @@ def _print(summary: dict[str, Any]) -> None:
         _print_comparison(summary["comparison"])
     else:
         print_line("Noise is the standard deviation on each released mean; it scales with the clip norm.", style="dim")
+
+
+def _coupling(passage: dict[str, float]) -> str:
+    return f"{passage['coupling']:.3g}; step size times penalty parameter, the more the less noise"
 
 
 def _print_comparison(comparison: dict[str, float]) -> None:

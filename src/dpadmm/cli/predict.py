@@ -54,7 +54,7 @@ def predict(
     if json:
         print_json({"out": str(out), "columns": head})
     else:
-        print_line(f"Wrote {out} with the columns {', '.join(head)}.")
+        print_line(f"Wrote {out} with the column{'s' if head[1:] else ''} {', '.join(head)}.")
 
 
 def _no_errors(model: Any) -> InvalidParameter:

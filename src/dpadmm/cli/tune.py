@@ -15,6 +15,7 @@ from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema
 from dpadmm.cli.fit import MEANINGS
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, read_encoded, write_model_folder
 from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import BudgetExceeded, InvalidParameter
 from dpadmm.report import Report
@@ -293,5 +294,11 @@ def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema) -> None:
         return
     if fit.quiet:
         return
-    print_pairs(f"Model written to {fit.out}", [*_outcome(search), ("report", str(fit.out / "report.html"))])
-    print_line(search.privacy_.text)
+    print_pairs(
+        f"Model written to {fit.out}",
+        [
+            *_outcome(search),
+            *promise_pairs(search.privacy_, fit.out, fit.dataset),
+            ("report", str(fit.out / "report.html")),
+        ],
+    )

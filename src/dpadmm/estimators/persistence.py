@@ -14,6 +14,7 @@ import numpy as np
 from dpadmm._version import __version__
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm.estimators.stored_graph import from_arrays, is_matrix, to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
 from dpadmm.files import replacing
 from dpadmm.privacy.plan import Plan
@@ -53,6 +54,8 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
         arrays["classes"] = _plain(model.classes_)
+    if is_matrix(model.graph):
+        arrays |= to_arrays(model.graph)
     if model._spread is not None:
         arrays["spread_weights"] = model._spread.weights.astype(np.float32)
         arrays["spread_margins"] = model._spread.margins.astype(np.float32)
@@ -139,7 +142,7 @@ def _description(model: Any) -> dict[str, Any]:
         "model": type(model).__name__,
         "parameters": {
             name: value
-            for name, value in model.get_params(deep=False).items()
+            for name, value in _worded(model).items()
             # A seed would give the noise away, the address of a ledger may hold a password, and JSON keeps no labels.
             if name not in ("random_state", "ledger", "class_weight") and _storable(value)
         },
@@ -164,9 +167,16 @@ def _description(model: Any) -> dict[str, Any]:
     return description
 
 
+def _worded(model: Any) -> dict[str, Any]:
+    """The parameters, but for a graph whose matrix is among the numbers."""
+    parameters: dict[str, Any] = model.get_params(deep=False)
+    return {**parameters, "graph": None} if is_matrix(model.graph) else parameters
+
+
 def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
     kind = MODELS[words["model"]]
     model = kind(**words["parameters"])
+    model.graph = from_arrays(numbers, model.graph)
     fields = words["row_map"]
     model.row_map_ = RowMap(
         float(fields["row_norm"]),
@@ -214,7 +224,7 @@ def _checksum(description: dict[str, Any]) -> str:
 
 
 def _storable(value: Any) -> bool:
-    """Whether a parameter can be written as JSON; graphs as arrays and smoothers are left out."""
+    """Whether a parameter can be written as JSON; smoothers and private steps are left out."""
     try:
         json.dumps(value, default=_plain_number)
     except (TypeError, ValueError):

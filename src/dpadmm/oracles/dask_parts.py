@@ -23,7 +23,8 @@ from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.partitioned import FAN_IN, Answer, added
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import RowMap, finite_rows
+from dpadmm.problem.norms import finite_rows
+from dpadmm.problem.rowmap import RowMap
 
 Array = NDArray[np.float64]
 

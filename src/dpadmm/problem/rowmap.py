@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,7 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.problem.checks import number
-from dpadmm.problem.mapped import FilePages
-
-Matrix = Any  # dense ndarray or scipy CSR
+from dpadmm.problem.norms import Matrix, measured, row_norms
 
 LARGEST_BOUND = 1e30
 """Declared ranges end here, so that scaling by them stays finite in float32 too."""
@@ -24,9 +21,6 @@ SMALLEST_FACTOR = 1e-150
 
 SMALLEST_NORM = 1e-280
 """What shorter mapped rows are taken to measure: among the smallest numbers a norm would be rounded by half of it."""
-
-BLOCK_ENTRIES = 1 << 18
-"""Entries measured together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +149,7 @@ class RowMap:
             inverse = 1 / (upper - lower)
             if sparse.issparse(X) and lower.any():
                 raise _non_zero_lower_bound()
-        peak, ratio, finite = _measured(X, lower, upper, inverse, self.intercept)
+        peak, ratio, finite = measured(X, lower, upper, inverse, self.intercept)
         factors = _shrink_factor(peak, ratio, self.row_norm)
         alive = finite & (factors >= SMALLEST_FACTOR)
         if keep is not None:
@@ -223,102 +217,11 @@ class RowMap:
         return coef, offset
 
 
-def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(peak, ratio) with ‖row‖ = peak · ratio, both accumulated in float64, safe for rows of size 1e300."""
-    if sparse.issparse(X):
-        counts = np.diff(X.indptr)
-        owner = np.repeat(np.arange(X.shape[0]), counts)
-        values = np.abs(X.data.astype(np.float64))
-        peak = np.zeros(X.shape[0])
-        np.maximum.at(peak, owner, values)
-        safe = np.where(peak > 0, peak, 1.0)
-        squares = np.bincount(owner, weights=(values / safe[owner]) ** 2, minlength=X.shape[0])
-        return safe, np.sqrt(squares)
-    peak = np.abs(X).max(axis=1, initial=0).astype(np.float64)
-    safe = np.where(peak > 0, peak, 1.0)
-    ratio = np.empty(len(X))
-    block = max(1, (1 << 20) // max(1, X.shape[1]))
-    for start in range(0, len(X), block):
-        rows = X[start : start + block].astype(np.float64) / safe[start : start + block, None]
-        ratio[start : start + block] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return safe, ratio
-
-
 def pack_mapped(X: Matrix) -> PackedRows:
     """Rows that are mapped already; those that are not finite count as zero."""
     X = canonical(X)
-    peak, ratio, finite = _measured(X, None, None, None, intercept=False)
+    peak, ratio, finite = measured(X, None, None, None, intercept=False)
     return PackedRows(X, finite.astype(np.float64), np.where(finite, np.maximum(peak * ratio, SMALLEST_NORM), 0.0))
-
-
-def finite_rows(X: Matrix) -> NDArray[np.bool_]:
-    """Which rows hold finite numbers only, found block by block."""
-    finite = np.empty(X.shape[0], dtype=bool)
-    for rows in _row_blocks(X):
-        part = X[rows]
-        if sparse.issparse(part):
-            finite[rows] = np.bincount(_owners(part), weights=~np.isfinite(part.data), minlength=part.shape[0]) == 0
-        else:
-            finite[rows] = np.isfinite(part).all(axis=1)
-    return finite
-
-
-def _measured(
-    X: Matrix, lower: Any, upper: Any, inverse: Any, intercept: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """(peak, ratio, finite): ‖row‖ = peak · ratio after bounds and intercept, and whether the raw row is finite."""
-    n = X.shape[0]
-    peak, ratio, finite = np.ones(n), np.empty(n), np.ones(n, dtype=bool)
-    for rows in _row_blocks(X):
-        squares = _squares(_within(X[rows], lower, upper, inverse)) + float(intercept)
-        with np.errstate(invalid="ignore"):
-            ratio[rows] = np.sqrt(squares)
-            unsafe = np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))) + rows.start
-        if len(unsafe):
-            finite[unsafe] = finite_rows(X[unsafe])
-            plain = unsafe[finite[unsafe]]
-            peak[plain], ratio[plain] = row_norms(_within(X[plain], lower, upper, inverse))
-            if intercept:
-                # A row so long or so short that its squares left the numbers hides the intercept, or hides in it.
-                ratio[plain] = np.hypot(ratio[plain], 1 / peak[plain])
-    return peak, ratio, finite
-
-
-def _within(part: Matrix, lower: Any, upper: Any, inverse: Any) -> Matrix:
-    """Rows in float64, within their bounds where there are any; NaN in rows that are not finite."""
-    if sparse.issparse(part):
-        values = part.data.astype(np.float64)
-        if upper is not None:
-            inside = np.clip(values, 0, upper[part.indices]) * inverse[part.indices]
-            values = np.where(np.isfinite(values), inside, np.nan)
-        return sparse.csr_matrix((values, part.indices, part.indptr), shape=part.shape)
-    values = part.astype(np.float64)
-    if lower is not None:
-        bad = ~np.isfinite(values).all(axis=1)
-        values = (np.clip(values, lower, upper) - lower) * inverse
-        values[bad] = np.nan
-    return values
-
-
-def _squares(rows: Matrix) -> NDArray[np.float64]:
-    """Squared norms; not finite for rows that are not."""
-    if sparse.issparse(rows):
-        squares = np.bincount(_owners(rows), weights=rows.data * rows.data, minlength=rows.shape[0])
-        return np.asarray(squares, dtype=float)
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
-
-
-def _row_blocks(X: Matrix) -> Iterator[slice]:
-    n, pages = X.shape[0], FilePages(X)
-    width = X.nnz / max(1, n) if sparse.issparse(X) else X.shape[1]
-    length = max(1, int(BLOCK_ENTRIES / max(1.0, width)))
-    for start in range(0, n, length):
-        yield slice(start, min(start + length, n))
-        pages.after(int(length * width) * X.dtype.itemsize)
-
-
-def _owners(part: Any) -> NDArray[np.intp]:
-    return np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
 
 
 def canonical(X: Matrix) -> Matrix:

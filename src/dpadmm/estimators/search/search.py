@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
-from dpadmm.estimators.search.trial import Bench, Runs, Trial
+from dpadmm.estimators.search.trial import Bench, Trial
+from dpadmm.estimators.search.winner import SpeaksForItsWinner
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.weights import DECLARED, row_weights
-from dpadmm.kernels import Work
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -34,17 +31,13 @@ from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
 from dpadmm.privacy.selection.plan import search_accountant
 from dpadmm.privacy.selection.statement import search_statement
 from dpadmm.problem.scores import Score, make_score
-from dpadmm.randomness import SelectionStream, make_selection_stream, make_streams
+from dpadmm.randomness import make_selection_stream, make_streams
 
 LEAST = 0.95
 """Share of the budget's ε that every search spends: what a ledger is asked for before the table is looked at."""
 
 
-def _winner_has(name: str) -> Any:
-    return available_if(lambda search: hasattr(getattr(search, "best_estimator_", search.estimator), name))
-
-
-class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Differentially private hyper-parameter search: the budget of the estimator pays for all of it.
 
     A secret random number of trials is run. Each draws a candidate at random, fits it privately on the training part
@@ -267,7 +260,7 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._require_usable_steps(X)
         model._encoded(X, y, target)
         payment.reserve(plan)
-        lots = _lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
+        lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
         training, validation = divide(X, y, weights, sizes, declared, stream)
         bench = Bench(
@@ -280,12 +273,12 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
         )
         try:
-            with kernels.use(_engine(plan, X.shape[1])):
+            with kernels.use(engine_of(plan, X.shape[1])):
                 winner = best_of(bench, lots)
         except KeyboardInterrupt as interruption:
             interruption.add_note("The search was interrupted: nothing was released, and its budget counts as spent.")
             raise
-        best = winner.model or _default(bench, X.shape[1])
+        best = winner.model or model_of_zeros(bench, X.shape[1])
         payment.commit(plan.event, best.weights_)
         assumptions = (
             *target.assumptions,
@@ -322,40 +315,6 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(best, "classes_"):
             self.classes_ = best.classes_
 
-    # -- use -----------------------------------------------------------------------------------------------------
-
-    @_winner_has("predict")  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Of the winner."""
-        return np.asarray(self._winner().predict(X))
-
-    @_winner_has("predict_proba")  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Of the winner."""
-        return np.asarray(self._winner().predict_proba(X))
-
-    @_winner_has("predict_log_proba")  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Of the winner."""
-        return np.asarray(self._winner().predict_log_proba(X))
-
-    @_winner_has("decision_function")  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Of the winner."""
-        return np.asarray(self._winner().decision_function(X))
-
-    def score(self, X: Any, y: Any) -> float:
-        """Of the winner, on rows whose score may be released."""
-        return float(self._winner().score(X, y))
-
-    def save(self, path: str | Path, force: bool = False) -> Path:
-        """Write the winner with the statement of the search. See `dpadmm.load_model`."""
-        return Path(self._winner().save(path, force))
-
-    def _winner(self) -> Any:
-        check_is_fitted(self)
-        return self.best_estimator_
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if isinstance(self.estimator, PrivateLinearModel):
@@ -366,47 +325,10 @@ class DPSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _lots(
-    candidates: tuple[Candidate, ...], trials: int, stream: SelectionStream, seeded: bool
-) -> list[tuple[Candidate, int | None]]:
-    """What each trial tries, and its seed if it has one: all that is drawn, before a row is."""
-    return [(candidates[stream.below(len(candidates))], stream.below(2**31) if seeded else None) for _ in range(trials)]
-
-
-def _engine(plan: SearchPlan, n_features: int) -> kernels.Name:
-    """By how many trials are expected: how many there are is secret, and so must not decide what is loaded."""
-    share = plan.repetitions.mean / len(plan.bases)
-    asked = (query for base in plan.bases for query in base.queries)
-    return kernels.choose(*(Work(math.ceil(share * query.readings), query.denominator, n_features) for query in asked))
-
-
-def best_of(bench: Runs, lots: Iterable[tuple[Candidate, int | None]]) -> Trial:
-    """The best of the trials. Only the best so far is ever kept; the first of equals wins, which is a fair draw."""
-    best = Trial(-np.inf, None, None)
-    for candidate, seed in lots:
-        trial = bench.run(candidate, seed)
-        if trial.score > best.score:
-            best = trial
-    return best
-
-
 def _base_plan(model: PrivateLinearModel, single: Budget, n_rows: int, n_features: int, weighted: bool) -> Plan:
     target: Target = model._declare_target(np.empty(0))
     recipe, _, _ = model._recipe(single, target.loss, n_rows, n_features, weighted or target.weigh is not None)
     return recipe.plan
-
-
-def _default(bench: Bench, n_features: int) -> PrivateLinearModel:
-    """The model of all zeros, for a search without a trial: the same whatever the data."""
-    model: PrivateLinearModel = clone(bench.estimator).set_params(**bench.overrides)
-    single = bench.plan.base_budget
-    recipe, rowmap, _ = model._recipe(single, bench.target.loss, bench.plan.bases[0].n_rows, n_features, False)
-    model.row_map_, model.n_iter_ = rowmap, 0
-    model.weights_ = np.zeros(recipe.problem.shape)
-    if bench.target.classes is not None:
-        model.classes_ = bench.target.classes
-    model._store(model.weights_)
-    return model
 
 
 def _weights(public_weight: Any, n_rows: int, model: PrivateLinearModel) -> NDArray[np.float64] | None:

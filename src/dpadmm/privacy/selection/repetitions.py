@@ -106,8 +106,6 @@ class Repetitions:
         """The secret number of runs."""
         if self.law == "poisson":
             return stream.poisson(self.mean)
-        if self.eta == 0:
-            return stream.logarithmic(1.0 - self.stopping)
         return stream.negative_binomial(self.eta, self.stopping)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,167 @@
+"""What audits found: for people, for programs and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpadmm.cli.outputs import check_new_file, write_new_file
+from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
+from dpadmm.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpadmm.audit import AuditResult, CheckedModel, ModelAudit, NoAttack, OneRunResult
+
+STATEMENT_AGREES = {"statement_agrees": True}
+"""Otherwise the model is refused."""
+
+
+def entry(result: AuditResult | OneRunResult) -> dict[str, Any]:
+    return {**asdict(result), "refuted": result.refuted}
+
+
+def print_two_tables(title: str, result: AuditResult, relation: str, more: Sequence[tuple[str, str]] = ()) -> None:
+    print_pairs(
+        title,
+        [
+            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {relation}"),
+            ("proven", f"ε ≤ {result.proven:.4g}"),
+            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            *_power(result),
+            ("runs", f"{result.runs:,} on each of two neighbouring tables, {result.method} test"),
+            *more,
+        ],
+    )
+    _print_verdict(result.refuted)
+
+
+def print_all(results: dict[str, AuditResult], relation: str) -> None:
+    first = next(iter(results.values()))
+    print_line(f"Audit at δ = {first.delta:g}, {relation}, {first.runs:,} runs on each of two tables", style="bold")
+    print_table(
+        ("solver", "claimed ε", "proven", "lower bound", "full use would show", "noise seen below", "test", "verdict"),
+        [
+            (
+                name,
+                f"{result.claimed:g}",
+                f"{result.proven:.4g}",
+                f"{result.lower_bound:.4g}",
+                f"{result.power:.4g}",
+                f"{result.detectable_noise:.2f}",
+                result.method,
+                "REFUTED" if result.refuted else "stands",
+            )
+            for name, result in results.items()
+        ],
+    )
+    print_line(f"Confidence {first.confidence:g} for each line. What stands is not refuted; that is no proof.")
+
+
+def tell_model(folder: Path, result: ModelAudit, json: bool) -> None:
+    """A saved model that was attacked."""
+    if json:
+        print_json({"model": str(folder), **entry(result), **STATEMENT_AGREES, "no_attack": None})
+    else:
+        print_two_tables(f"Audit of {folder}", result, result.relation, [*_tried(result), *_stated(result)])
+
+
+def tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool) -> None:
+    """Without an attack there is no lower bound; the keys stay."""
+    checked = refusal.checked
+    if json:
+        bound = {"lower_bound": None, "confidence": confidence, "runs": 0, "refuted": False}
+        why = {**STATEMENT_AGREES, "no_attack": str(refusal)}
+        print_json({"model": str(folder), **asdict(checked), **bound, **why})
+        return
+    print_pairs(
+        f"Audit of {folder}",
+        [
+            ("claimed", f"ε = {checked.claimed:g} at δ = {checked.delta:g}, {checked.relation}"),
+            ("proven", f"ε ≤ {checked.proven:.4g}"),
+            ("lower bound", "none: no attack was made"),
+            *_stated(checked),
+        ],
+    )
+    print_line(f"Statement, plan and accountant agree. Nothing was attacked: {refusal}.")
+
+
+def _tried(found: ModelAudit) -> list[tuple[str, str]]:
+    """What was attacked, and whether the solver was run too."""
+    asked = (
+        "once, and asked what was planned"
+        if found.rehearsed
+        else "no: only for a single fit without hidden passes, all of whose options are stored"
+    )
+    if found.attacks[1:]:
+        attacks = f"{len(found.attacks)} times, with as many runs each: {'; '.join(found.attacks)}"
+    else:
+        attacks = found.attacks[0]
+    return [("attacked", attacks), ("solver was run", asked)]
+
+
+def _stated(found: ModelAudit | CheckedModel) -> list[tuple[str, str]]:
+    return [
+        ("statement", "unseeded, and agrees with the recorded plan"),
+        ("solver", found.solver),
+        ("proof", found.proof),
+    ]
+
+
+def print_one_run(result: OneRunResult, charged: bool) -> None:
+    """One fit on a real table, and whether a ledger has charged it."""
+    print_pairs(
+        f"One-run audit of {result.solver}",
+        [
+            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {result.relation}"),
+            ("proven", f"ε ≤ {result.proven:.4g}"),
+            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            ("guesses", f"{result.correct:,} of {result.guesses:,} right, about {result.canaries:,} canaries"),
+            *_power(result),
+            ("runs", f"{result.runs}, which {'was charged' if charged else 'nothing has charged'}"),
+        ],
+    )
+    _print_verdict(result.refuted)
+    if result.seeded:
+        print_line(
+            "Seeded: NOT private, and not to be published. Whoever knows or guesses the seed can subtract the noise "
+            "from this result; audit without --seed on private rows."
+        )
+    if not charged:
+        print_line("This fit spent its whole budget: count it, or name a --ledger and a --dataset.")
+
+
+def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
+    seen = (
+        f"noise below {result.detectable_noise:.2g} of what is needed would be seen in 95 of 100 such audits"
+        if result.detectable_noise
+        else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
+    )
+    return [("power", f"full use of the claim would show as ε ≥ {result.power:.4g}; {seen}")]
+
+
+def _print_verdict(refuted: bool) -> None:
+    print_line(
+        "The claim is REFUTED."
+        if refuted
+        else "The claim stands: no attack of this kind and size refutes it. That is no proof."
+    )
+
+
+def check_picture(picture: Path, force: bool) -> None:
+    from dpadmm.report.audits import FORMATS
+
+    if picture.suffix.lower().lstrip(".") not in FORMATS:
+        raise InvalidParameter(f"--picture {picture.name}", "a name ending in .png or .svg", "choose one of these")
+    check_new_file(picture, force)
+
+
+def draw_picture(picture: Path, results: dict[str, Any]) -> None:
+    from dpadmm.report.audits import Audited, audit_picture
+
+    audits = [
+        Audited(Path(name).name, result.claimed, result.proven, result.lower_bound, result.power)
+        for name, result in results.items()
+    ]
+    write_new_file(picture, audit_picture(audits, picture.suffix.lower().lstrip(".")))

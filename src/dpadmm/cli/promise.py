@@ -1,0 +1,26 @@
+"""What a command says of the model it trained: the promise in short, any warning, and where the statement is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpadmm.privacy.statement import PrivacyStatement
+
+SEEDED = "seeded: NOT private. Trained without a seed it would be "
+
+
+def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None = None) -> list[tuple[str, str]]:
+    """Lines of a summary of the model that was written into a folder, and charged to a data set of a ledger."""
+    private = (
+        f"({statement.epsilon:g}, {statement.delta:g})-differentially private under {statement.relation} neighbours"
+    )
+    return [
+        ("promise", f"{SEEDED if statement.seeded else ''}{private}"),
+        ("certified", f"ε = {statement.epsilon_achieved:.6g} by the {statement.accountant} accountant"),
+        *([("warning", statement.outlook)] if statement.outlook else []),
+        # The place of a ledger is not repeated: its address may hold a password.
+        *([("charged to", f"{charged}; `dpadmm ledger show LEDGER` says what is left")] if charged else []),
+        ("statement", f"`dpadmm statement {folder}`: every query, proof and assumption"),
+    ]

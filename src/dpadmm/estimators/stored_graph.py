@@ -1,0 +1,44 @@
+"""A graph that was given as a matrix, in a model file: its entries that are not zero, as a few short arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+PREFIX = "graph_"
+LONGEST_EDGE = 3
+
+
+def is_matrix(graph: Any) -> bool:
+    """Whether a graph is an array with one column a feature, and no list of edges."""
+    return sparse.issparse(graph) or (isinstance(graph, np.ndarray) and graph.ndim == 2)
+
+
+def to_arrays(graph: Any) -> dict[str, NDArray[Any]]:
+    """What a model file holds of a matrix."""
+    entries = sparse.coo_array(graph)
+    return {
+        PREFIX + "values": entries.data,
+        PREFIX + "rows": entries.row,
+        PREFIX + "columns": entries.col,
+        PREFIX + "shape": np.array(entries.shape),
+        PREFIX + "sparse": np.array(sparse.issparse(graph)),
+    }
+
+
+def from_arrays(arrays: Mapping[str, NDArray[Any]], parameter: Any) -> Any:
+    """The graph of a model file; `parameter` is what its words say, which is all there is of a list of edges.
+
+    Earlier versions wrote arrays as lists of rows: a row longer than an edge, or one that begins with a fraction.
+    """
+    if PREFIX + "values" in arrays:
+        values, rows, columns, shape = (arrays[PREFIX + name] for name in ("values", "rows", "columns", "shape"))
+        entries = sparse.coo_matrix((values, (rows, columns)), shape=tuple(shape.tolist()))
+        return entries.tocsr() if arrays[PREFIX + "sparse"] else entries.toarray()
+    if parameter and (len(parameter[0]) > LONGEST_EDGE or isinstance(parameter[0][0], float)):
+        return np.asarray(parameter)
+    return parameter
