@@ -4,7 +4,7 @@ A compiler left to itself makes of a row of 54 numbers a few long steps and twen
 bytes, the last one masked, and rows are asked for in advance, because the prefetcher of the processor loses them
 between two blocks.
 
-The cache of machine code watches `gradients.py` only: save that file, too, after a change here.
+The cache of machine code compares the contents of `gradients.py` only: clear it after a change here.
 """
 
 from __future__ import annotations

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from _thread import start_new_thread
+from _thread import LockType, allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from queue import SimpleQueue
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Block = tuple[int, tuple[int, int]]
 
 LIMITS = ("DPADMM_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 CHUNK_ENTRIES = 1 << 20
@@ -75,42 +73,38 @@ def _by_threads(part: Callable[[int, int], Array], bounds: list[tuple[int, int]]
     It waits neither for helpers to begin nor for those who came too late to find a block: a thread takes as long to
     start as many a block takes to add. Threads are started for each sum: kept ones would not survive a fork.
     """
-    waiting, done = deque(enumerate(bounds)), dict[int, Array]()
-    helped: SimpleQueue[tuple[int, Array | BaseException]] = SimpleQueue()
-    helping = len(bounds)  # blocks that others have taken, once none are waiting
+    waiting, done, failures = deque(enumerate(bounds)), dict[int, Array](), list[BaseException]()
+    at_work = list[LockType]()
+
+    def work() -> None:
+        while waiting and not failures:
+            try:
+                number, each = waiting.popleft()
+            except IndexError:  # another thread was faster
+                return
+            done[number] = part(*each)
 
     def help_out() -> None:
-        while (block := _taken(waiting)) is not None:
-            number, each = block
+        busy = allocate_lock()
+        with busy:
+            at_work.append(busy)
             try:
-                helped.put((number, part(*each)))
+                work()
             except BaseException as failure:
-                helped.put((number, failure))
+                failures.append(failure)
 
     try:
         for _ in range(workers - 1):
             start_new_thread(help_out, ())
-        while (block := _taken(waiting)) is not None:
-            number, each = block
-            helping -= 1
-            done[number] = part(*each)
+        work()
     finally:
-        while _taken(waiting) is not None:
-            helping -= 1
-        answers = [helped.get() for _ in range(helping)]
-    for number, answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-        done[number] = answer
+        # Who is not at work yet will find no block.
+        waiting.clear()
+        for busy in list(at_work):
+            busy.acquire()
+    if failures:
+        raise failures[0]
     return (done[number] for number in range(len(bounds)))
-
-
-def _taken(waiting: deque[Block]) -> Block | None:
-    """The next block, or None if there are no more: another thread may have been faster."""
-    try:
-        return waiting.popleft()
-    except IndexError:
-        return None
 
 
 def _added(parts: Iterator[Array]) -> Array:
