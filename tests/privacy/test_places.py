@@ -11,7 +11,7 @@ from dpadmm.kernels.reference import products
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
 
@@ -67,3 +67,34 @@ def test_a_gradient_moves_by_one_contribution(engine, dtype, long):
             rest = rows.gradient_sum(x, 0.5, Batch(np.delete(batch, place)))
             alone = rows.gradient_sum(x, 0.5, Batch(batch[place : place + 1]))
             assert np.linalg.norm(whole - rest - alone) < 1e-14 * n
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_table_without_a_row_lacks_its_contribution_alone(dtype):
+    """Compiled, rows are read in groups: taking one out moves all that follow to other places in theirs."""
+    for n, d in SHAPES:
+        X, target, x = cancelling(n, d, dtype), rng.choice([-1.0, 1.0], n), np.full(d, 1e3)
+
+        def summed(kept, X=X, target=target, x=x):
+            rows = LocalRows(RowMap(1.0, False).pack(np.ascontiguousarray(X[kept])), target[kept], Logistic())
+            return rows.gradient_sum(x, 0.5, Batch(None))
+
+        with kernels.use("compiled"):
+            whole = summed(np.arange(n))
+            for gone in range(0, n, 5):
+                rest, alone = summed(np.delete(np.arange(n), gone)), summed(np.array([gone]))
+                assert np.linalg.norm(whole - rest - alone) < 1e-14 * n
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+def test_a_margin_that_is_wrong_or_no_number_does_not_lengthen_a_contribution(engine):
+    """Float32 margins may be all rounding or overflow; the clip comes after them and does without them."""
+    n, d, clip = 40, 30, 0.01
+    X = cancelling(n, d, np.float32)
+    rows = LocalRows(RowMap(1.0, False).pack(X), rng.choice([-1.0, 1.0], n), Squared())
+    for long in (1.0, 1e20, 3e38):
+        x = np.where(np.arange(d) % 2, long, -long)
+        with kernels.use(engine):
+            lengths = [np.linalg.norm(rows.gradient_sum(x, clip, Batch(np.array([i])))) for i in range(n)]
+        assert max(lengths) <= clip
+        assert long > 1e30 or min(lengths) > 0

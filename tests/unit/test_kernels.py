@@ -306,17 +306,34 @@ class TestThreads:
 
     def test_a_failure_in_a_thread_is_raised_and_no_thread_is_left(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
-        here, seen = threading.get_ident(), threading.active_count()
+        here, seen, inside = threading.get_ident(), threading.active_count(), []
 
         def part(start, stop):
-            if threading.get_ident() != here:
-                raise ZeroDivisionError
-            time.sleep(0.05)
-            return np.zeros(1)
+            inside.append(start)
+            try:
+                if threading.get_ident() != here:
+                    raise ZeroDivisionError
+                time.sleep(0.05)
+                return np.zeros(1)
+            finally:
+                inside.remove(start)
 
         with threads.at_most(4), pytest.raises(ZeroDivisionError):
             threads.sum_in_chunks(part, 10 * threads.LONGEST_RUN, 100, True)
         assert threading.active_count() == seen
+        assert not inside
+
+    def test_a_thread_that_comes_too_late_is_not_waited_for(self, monkeypatch):
+        monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
+        late = []
+        monkeypatch.setattr(threads, "start_new_thread", lambda work, arguments: late.append(work))
+        count = 3 * threads.LONGEST_RUN
+        with threads.at_most(4):
+            total = threads.sum_in_chunks(lambda start, stop: np.array([float(stop - start)]), count, 100, True)
+        for work in late:
+            work()
+        assert late
+        assert total == [count]
 
     def test_short_sums_stay_on_one_thread(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))

@@ -17,15 +17,12 @@ from dpadmm.kernels.clipping import SAFETY
 from dpadmm.kernels.codes import SOFTMAX
 from dpadmm.kernels.entries import add_entries, dot_entries
 from dpadmm.kernels.jit import kernel
-from dpadmm.kernels.lanes import ROWS_ADDED, add_rows, copy_run, dot_rows, none_is_zero, padded_width
+from dpadmm.kernels.lanes import BLOCK, CACHE_LINE, ROWS_ADDED, add_rows, copy_run, dot_rows, none_is_zero, padded_width
 from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
 
 U = np.uintp
-BLOCK = 16
-"""Dense rows handled together: loops of constant length are a few vector instructions."""
 SPARSE_BLOCK = 64
 """Sparse rows handled together: more, because each is short."""
-CACHE_LINE = 64
 
 
 @intrinsic

@@ -4,12 +4,13 @@ A compiler left to itself makes of a row of 54 numbers a few long steps and twen
 bytes, the last one masked, and rows are asked for in advance, because the prefetcher of the processor loses them
 between two blocks.
 
-The cache of machine code watches `gradients.py` only: save that file, too, after a change here.
+The cache of machine code compares the contents of `gradients.py` only: clear it after a change here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -36,12 +37,16 @@ from dpadmm.kernels.pieces import (
 
 VECTOR_BYTES = 64
 DOUBLES = VECTOR_BYTES // 8
+FLOAT_BYTES = 4
+CACHE_LINE = 64
 FETCH_AHEAD = 16384
 """Bytes ahead of the rows being read at which the next ones are asked for, into the second cache."""
 ROWS_TOGETHER = 4
 """Rows read at once where there are several outputs: each part of a point then serves four rows."""
 ROWS_ADDED = 8
 """Rows added to a sum at once; blocks are padded to a multiple of it."""
+BLOCK = 16
+"""Rows handled together: loops of constant length are a few vector instructions."""
 
 
 @intrinsic
@@ -155,6 +160,7 @@ class _Table:
         self.scalar = context.get_value_type(precision)
         self.lanes = VECTOR_BYTES // (precision.bitwidth // 8)
         self.widened = X.dtype != precision
+        self.swift = X.dtype == types.float32
         self.data = Matrix.of(context, builder, X, values[0])
         self.index = Matrix.of(context, builder, kinds[2], values[2])
         self.first, self.at = values[3:]
@@ -183,6 +189,26 @@ class _Table:
         builder = self.builder
         place = builder.bitcast(builder.gep(start, [column]), ir.IntType(8).as_pointer())
         fetch(builder, builder.gep(place, [self.ahead]))
+
+    def half_ahead(self, start: Any, rows_ahead: int, odd: bool, idle: Any) -> Callable[[Any], None]:
+        """What asks, column by column, for every second line of as much memory as the rows of a group take.
+
+        It lies `FETCH_AHEAD` bytes and some rows after the group at `start`, if rows follow each other; if they lie
+        anywhere, `idle` is asked for, which is at hand.
+        """
+        builder, byte = self.builder, ir.IntType(8).as_pointer()
+        there = builder.gep(start, [builder.mul(self.data.columns, INDEX(rows_ahead))])
+        there = builder.gep(builder.bitcast(there, byte), [INDEX(FETCH_AHEAD + odd * CACHE_LINE)])
+        front = builder.select(self.in_order, there, builder.bitcast(idle, byte))
+        group_bytes = ROWS_ADDED * FLOAT_BYTES
+        column_bytes = builder.select(self.in_order, INDEX(group_bytes), INDEX(0))
+
+        def ask(column: Any) -> None:
+            place = builder.gep(front, [builder.mul(column, column_bytes)])
+            for offset in range(0, group_bytes * self.lanes, 2 * CACHE_LINE):
+                fetch(builder, builder.gep(place, [INDEX(offset)]))
+
+        return ask
 
     def entries(self, start: Any, column: Any, mask: Any) -> Any:
         """The vector from a column of the row at `start`."""
@@ -216,13 +242,21 @@ class _Table:
 
 
 def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: Matrix, row: Any) -> None:
-    """The margins of eight rows at the one point.
+    """The margins of eight rows at the one point; their lanes are added up together.
 
-    Rows are read one after another, or the prefetcher of the processor would lose them; their lanes are added up
-    together.
+    Rows of float32 are read a few columns of all eight at a time, which takes the fewest instructions. A processor can
+    wait for few lines of memory at once, so half are asked for here, half where the rows are added. Rows of float64
+    keep memory busy anyway: they are read one after another, or the prefetcher of the processor would lose them.
     """
     starts = table.addresses(row, ROWS_ADDED)
-    sums = [_products(builder, table, points, INDEX(0), 1, [start])[0, 0] for start in starts]
+    if table.swift:
+        ask = table.half_ahead(starts[0], 0, False, points.data)
+        sums = list(_products(builder, table, points, INDEX(0), 1, starts, ask).values())
+    else:
+        sums = [
+            _products(builder, table, points, INDEX(0), 1, [start], partial(table.fetch_ahead, start))[0, 0]
+            for start in starts
+        ]
     products = sums_of_lanes(builder, sums)
     if table.scalar != DOUBLE:
         products = builder.fpext(products, ir.VectorType(DOUBLE, ROWS_ADDED))
@@ -235,7 +269,13 @@ def _dot_tile(
     builder: Any, table: _Table, factors: Matrix, points: Matrix, out: Matrix, output: Any, outputs: int, row: Any
 ) -> None:
     """The margins of a few rows at a few points."""
-    sums = _products(builder, table, points, output, outputs, table.addresses(row, ROWS_TOGETHER))
+    starts = table.addresses(row, ROWS_TOGETHER)
+
+    def ask(column: Any) -> None:
+        for start in starts:
+            table.fetch_ahead(start, column)
+
+    sums = _products(builder, table, points, output, outputs, starts, ask)
     for (k, r), total in sums.items():
         number, place = builder.add(output, INDEX(k)), builder.add(row, INDEX(r))
         product = sum_of_lanes(builder, total)
@@ -246,9 +286,18 @@ def _dot_tile(
 
 
 def _products(
-    builder: Any, table: _Table, points: Matrix, output: Any, outputs: int, starts: list[Any]
+    builder: Any,
+    table: _Table,
+    points: Matrix,
+    output: Any,
+    outputs: int,
+    starts: list[Any],
+    ask: Callable[[Any], None],
 ) -> dict[tuple[int, int], Any]:
-    """Products of a few points with a few rows, yet to be added up over lanes: each number read serves all of them."""
+    """Products of a few points with a few rows, yet to be added up over lanes: each number read serves all of them.
+
+    `ask` asks for later rows, column by column.
+    """
     vector = ir.VectorType(table.scalar, table.lanes)
     tile = [(k, r) for k in range(outputs) for r in range(len(starts))]
     sums = {place: cgutils.alloca_once(builder, vector) for place in tile}
@@ -256,8 +305,7 @@ def _products(
         builder.store(ir.Constant(vector, None), total)
 
     def multiply(column: Any, mask: Any) -> None:
-        for start in starts:
-            table.fetch_ahead(start, column)
+        ask(column)
         parts = [table.entries(start, column, mask) for start in starts]
         for k in range(outputs):
             point = load(builder, points.element(builder.add(output, INDEX(k)), column), table.lanes, mask)
@@ -275,8 +323,11 @@ def _add_to_one(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row:
         splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
         for r in range(ROWS_ADDED)
     ]
+    ask = table.half_ahead(starts[0], BLOCK, True, sums.data) if table.swift else None
 
     def add(column: Any, mask: Any) -> None:
+        if ask is not None:
+            ask(column)
         place = sums.vector(INDEX(0), column, table.lanes)
         total = builder.load(place, align=8)
         for start, factor in zip(starts, spread, strict=True):

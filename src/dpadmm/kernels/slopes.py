@@ -1,7 +1,7 @@
 """The slope of a loss at one margin, and its clip: what the compiled loops over rows share.
 
 Selections instead of branches, so that a loop over margins becomes vector instructions. The cache of machine code
-watches the file of the outer function only: save `gradients.py` and `visits.py`, too, after a change here.
+compares the contents of the file of the outer function only: clear it after a change here.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from _thread import LockType, allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Thread
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,9 +70,11 @@ def sum_in_chunks(part: Callable[[int, int], Array], n_rows: int, width: int, pa
 def _by_threads(part: Callable[[int, int], Array], bounds: list[tuple[int, int]], workers: int) -> Iterator[Array]:
     """part(start, stop) of each block in their order; this thread works, too.
 
-    Threads are started for each sum: kept ones would not survive a fork.
+    It waits neither for helpers to begin nor for those who came too late to find a block: a thread takes as long to
+    start as many a block takes to add. Threads are started for each sum: kept ones would not survive a fork.
     """
     waiting, done, failures = deque(enumerate(bounds)), dict[int, Array](), list[BaseException]()
+    at_work = list[LockType]()
 
     def work() -> None:
         while waiting and not failures:
@@ -83,20 +85,23 @@ def _by_threads(part: Callable[[int, int], Array], bounds: list[tuple[int, int]]
             done[number] = part(*each)
 
     def help_out() -> None:
-        try:
-            work()
-        except BaseException as failure:
-            failures.append(failure)
+        busy = allocate_lock()
+        with busy:
+            at_work.append(busy)
+            try:
+                work()
+            except BaseException as failure:
+                failures.append(failure)
 
-    helpers = [Thread(target=help_out, daemon=True) for _ in range(workers - 1)]
-    for helper in helpers:
-        helper.start()
     try:
+        for _ in range(workers - 1):
+            start_new_thread(help_out, ())
         work()
     finally:
+        # Who is not at work yet will find no block.
         waiting.clear()
-        for helper in helpers:
-            helper.join()
+        for busy in list(at_work):
+            busy.acquire()
     if failures:
         raise failures[0]
     return (done[number] for number in range(len(bounds)))
