@@ -73,9 +73,8 @@ class Tail:
         fused = self._fused
         if fused is None:
             return self._composed(state, gradient, step, beta, weight, y_first, rate, momentum)
-        after: Array = kernels.active().tail(
-            state, gradient, *fused[0], step, beta, rate, momentum, weight, *fused[1], y_first
-        )
+        after = np.empty(state.size)
+        kernels.active().tail(state, gradient, *fused[0], step, beta, rate, momentum, weight, *fused[1], y_first, after)
         return after
 
     @cached_property
@@ -102,7 +101,10 @@ class Tail:
             return None
         matrices = (None, None) if constraint.is_identity else tuple(map(_parts, (constraint.A, constraint.A.T)))
         sizes = (constraint.n_features, constraint.n_rows, outputs)
-        return (*sizes, *matrices, constraint.offset, self.problem.ridge_weights, *prox), ring
+        # One number an entry, so that the kernel need not ask which row an entry belongs to.
+        offset = None if constraint.offset is None else np.repeat(constraint.offset, outputs)
+        ridge, threshold = np.repeat(self.problem.ridge_weights, outputs), np.repeat(prox[0], outputs)
+        return (*sizes, *matrices, offset, ridge, threshold, prox[1]), ring
 
     @property
     def _prox(self) -> tuple[Array, float] | None:
