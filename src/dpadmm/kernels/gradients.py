@@ -263,6 +263,13 @@ def dense_sum(
         total[k, U(d)] = constants[k]
 
 
+@kernel()
+def dense_batch(X, factors, norms, target, rows, x, clip, code, parameter, total):
+    point, span = x.astype(X.dtype).reshape((1, x.size)), (0, rows.size)
+    asked = (point, None, clip, clip, code, parameter, total.reshape((1, x.size)))
+    dense_sum(X, None, None, None, factors, norms, target, rows, None, *span, *asked)
+
+
 @kernel(borrows=True)
 def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
     """Add the rows of a span to `out` and their coefficients to `constants`.

@@ -95,6 +95,27 @@ def dense_sum(
         total[:, -1] += slopes.sum(axis=0)
 
 
+def dense_batch(
+    X: NDArray[Any],
+    factors: Array,
+    norms: Array,
+    target: NDArray[Any],
+    rows: NDArray[np.intp],
+    x: Array,
+    clip: float,
+    code: int,
+    parameter: float,
+    total: Array,
+) -> None:
+    """`dense_sum` over a mini-batch of a table without bounds at one vector: fewer arguments to hand over.
+
+    `x` and `total` are (d + 1,) float64.
+    """
+    point, out, stop = x[None].astype(X.dtype), total[None], len(rows)
+    known = (factors, norms, target)
+    dense_sum(X, None, None, None, *known, rows, None, 0, stop, point, None, clip, clip, code, parameter, out)
+
+
 def sparse_sum(
     data: NDArray[Any],
     indices: NDArray[Any],
@@ -309,6 +330,25 @@ def tail(
     if weight:
         sums = [total + weight * block for total, block in zip(sums, (x, y, dual), strict=True)]
     np.concatenate([block.ravel() for block in (x, y, dual, velocity, *sums)], out=after)
+
+
+def plain_tail(
+    before: Array,
+    gradient: Array,
+    ridge: Array,
+    threshold: Array,
+    stiffness: float,
+    step: float,
+    beta: float,
+    rate: float,
+    momentum: float,
+    weight: float,
+    y_first: bool,
+    after: Array,
+) -> None:
+    """`tail` for A = [I 0], c = 0 and no ring: fewer arguments to hand over, and outputs make no difference."""
+    sizes, rule = (ridge.size, threshold.size, 1), (step, beta, rate, momentum, weight)
+    tail(before, gradient, *sizes, None, None, None, ridge, threshold, stiffness, *rule, 0, 1.0, 1.0, y_first, after)
 
 
 def _constraint(parts: Any, rows: int, columns: int) -> Any:

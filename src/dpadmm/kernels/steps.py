@@ -170,3 +170,9 @@ def tail(
     if weight != 0.0:
         for k in range(d + m + m):
             state[sums + k] += weight * state[k]
+
+
+@kernel()
+def plain_tail(before, gradient, ridge, threshold, stiffness, step, beta, rate, momentum, weight, y_first, after):
+    sizes, rule = (ridge.size, threshold.size, 1), (step, beta, rate, momentum, weight)
+    tail(before, gradient, *sizes, None, None, None, ridge, threshold, stiffness, *rule, 0, 1.0, 1.0, y_first, after)

@@ -106,9 +106,22 @@ class LocalRows:
         self.n_rows, self.n_features = self._table.n_rows, n_features
         columns = () if self._loss.outputs == 1 else (self._loss.outputs,)
         self.point_shape: tuple[int, ...] = (n_features, *columns)
+        self._is_plain = (
+            self.kernels_suffice
+            and not (self._is_sparse or columns)
+            and self._table.intercept
+            and self._table.lower is None
+            and self._weights is None
+        )
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+        rows = batch.rows
+        if not self._is_plain or rows is None or batch.weights is not None or len(rows) > LONGEST_RUN:
+            return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+        self._pages.after(len(rows) * PAGE_BYTES)
+        known, total = (self._norms, self._columns, rows, np.ascontiguousarray(x)), np.empty(x.size)
+        kernels.active().dense_batch(self._X, self._arrays[-1], *known, clip_norm, self._code, self._parameter, total)
+        return total
 
     def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
         return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
