@@ -15,14 +15,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm import kernels
 from dpadmm.binomial import binomial
 from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
+from dpadmm.kernels import reference
 from dpadmm.trial_numbers import negative_binomial, poisson
 
 Drawn = TypeVar("Drawn")
 
-NOISE_BLOCK = 1 << 15
+NOISE_BLOCK = 1 << 13
 ROWS_BLOCK = 1 << 13
 SIZES_BLOCK = 1 << 8
 
@@ -77,13 +79,14 @@ class SamplingStream(_Stream):
             return generator.choice(n_rows, size=size, replace=False, shuffle=True).astype(np.intp, copy=False)
 
     def _next(self, draw: Callable[[np.random.Generator, int, Any], list[Drawn]], n_rows: int, share: float) -> Drawn:
-        """The next of what `draw` draws, handed out once."""
-        generator = self._current()
-        with self._lock:
-            waiting = self._waiting.get((draw, n_rows, share))
-            if not waiting:
-                waiting = self._waiting[draw, n_rows, share] = draw(generator, n_rows, share)
-            drawn: Drawn = waiting.pop()
+        """The next of what `draw` draws, handed out once: no two threads ever pop the same."""
+        generator, key = self._current(), (draw, n_rows, share)
+        try:
+            drawn: Drawn = self._waiting[key].pop()
+        except (KeyError, IndexError):
+            with self._lock:
+                waiting = self._waiting[key] = draw(generator, n_rows, share)
+                drawn = waiting.pop()
         return drawn
 
 
@@ -149,8 +152,9 @@ class NoiseStream(_Stream):
         size = shape[0] if len(shape) == 1 else math.prod(shape)
         with self._lock:
             if size > self._block.size:
-                fresh = generator.standard_normal(max(size, NOISE_BLOCK))
-                self._block = np.concatenate([self._block, fresh])
+                # The compiled kernel differs in the last bits: what a seed repeats is the same with all kernels.
+                make = kernels.active().normals if self._secret else reference.normals
+                self._block = np.concatenate([self._block, make(generator, max(size, NOISE_BLOCK))])
             taken, self._block = self._block[:size].copy(), self._block[size:]
         return taken if len(shape) == 1 else taken.reshape(shape)
 

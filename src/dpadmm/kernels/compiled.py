@@ -1,10 +1,22 @@
 """The compiled kernels under the names of their twins. Importing this file imports Numba."""
 
-from dpadmm.kernels.gradients import dense_sum, sparse_sum
-from dpadmm.kernels.steps import granular, ring, tail
+from dpadmm.kernels.gradients import dense_batch, dense_sum, sparse_sum
+from dpadmm.kernels.normals import normals
+from dpadmm.kernels.steps import granular, plain_tail, ring, tail
 from dpadmm.kernels.visits import visits
 
 PARALLEL = True
 """They release the lock of the interpreter, so that row blocks may be summed by threads."""
 
-__all__ = ["PARALLEL", "dense_sum", "granular", "ring", "sparse_sum", "tail", "visits"]
+__all__ = [
+    "PARALLEL",
+    "dense_batch",
+    "dense_sum",
+    "granular",
+    "normals",
+    "plain_tail",
+    "ring",
+    "sparse_sum",
+    "tail",
+    "visits",
+]

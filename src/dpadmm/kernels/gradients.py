@@ -209,6 +209,12 @@ def _aligned_zeros(rows, columns):
     return room[start : start + rows * columns].reshape(rows, columns)
 
 
+@kernel(inline=True)
+def _thirds(room, outputs, anchors):
+    """Margins, slopes and margins at the anchors, if there are any."""
+    return room[:outputs], room[outputs : 2 * outputs], room[2 * outputs : (2 if anchors is None else 3) * outputs]
+
+
 @kernel()
 def dense_sum(
     X,
@@ -228,13 +234,15 @@ def dense_sum(
     clip,
     code,
     parameter,
+    total,
 ):
-    d, outputs, twice = X.shape[1], points.shape[0], 2 * BLOCK
-    out, constants = _aligned_zeros(outputs, padded_width(d)), np.zeros(outputs)
-    index, known, sizes = np.zeros(twice, np.uintp), _aligned_zeros(3, twice), _aligned_zeros(2, twice)
-    label = _aligned_zeros(target.shape[0], twice)
-    margin, slope = _aligned_zeros(outputs, twice), _aligned_zeros(outputs, twice)
-    there = _aligned_zeros(0 if anchors is None else outputs, twice)
+    d, outputs, tasks, twice = X.shape[1], points.shape[0], target.shape[0], 2 * BLOCK
+    # Two arrays, cut up: to make an array takes as long as to add a few rows.
+    out = _aligned_zeros(outputs, padded_width(d) + padded_width(1))
+    constants = out[:, padded_width(d)]
+    room = _aligned_zeros(6 + tasks + 3 * outputs, twice)
+    index, known, sizes, label = room[0].view(np.uintp), room[1:4], room[4:6], room[6 : 6 + tasks]
+    margin, slope, there = _thirds(room[6 + tasks :], outputs, anchors)
     _add_dense(
         (X, (lower, upper, inverse), factors, norms, target, rows, weights),
         (start, stop),
@@ -246,12 +254,17 @@ def dense_sum(
         out,
         constants,
     )
-    total = np.empty((outputs, d + 1))
     for k in range(U(outputs)):
         for j in range(U(d)):
             total[k, j] = out[k, j]
         total[k, U(d)] = constants[k]
-    return total
+
+
+@kernel()
+def dense_batch(X, factors, norms, target, rows, x, clip, code, parameter, total):
+    point, span = x.astype(X.dtype).reshape((1, x.size)), (0, rows.size)
+    asked = (point, None, clip, clip, code, parameter, total.reshape((1, x.size)))
+    dense_sum(X, None, None, None, factors, norms, target, rows, None, *span, *asked)
 
 
 @kernel(borrows=True)
@@ -394,13 +407,13 @@ def sparse_sum(
     clip,
     code,
     parameter,
+    total,
 ):
-    outputs, length = points.shape[1], SPARSE_BLOCK
-    out = np.zeros(points.shape)
-    index, known, sizes = np.zeros(length, np.uintp), np.zeros((3, length)), np.zeros((2, length))
-    label = np.zeros((target.shape[0], length))
-    margin, slope = np.zeros((outputs, length)), np.zeros((outputs, length))
-    there = np.zeros((0 if anchors is None else outputs, length))
+    outputs, tasks, length = points.shape[1], target.shape[0], SPARSE_BLOCK
+    total[:] = 0.0
+    room = np.zeros((6 + tasks + 3 * outputs, length))
+    index, known, sizes, label = room[0].view(np.uintp), room[1:4], room[4:6], room[6 : 6 + tasks]
+    margin, slope, there = _thirds(room[6 + tasks :], outputs, anchors)
     _add_sparse(
         ((data, indices, indptr), (upper, inverse), factors, norms, target, rows, weights),
         (start, stop),
@@ -409,9 +422,8 @@ def sparse_sum(
         (code, parameter, gradient_clip, clip),
         (index, known[0], known[1], known[2], label),
         (margin, there, slope, sizes),
-        out,
+        total,
     )
-    return out
 
 
 @kernel(borrows=True)

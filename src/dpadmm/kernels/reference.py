@@ -5,6 +5,9 @@ A *table* is the rows as the user gave them, with what is done to them on the wa
     factorᵢ · ((clip(xᵢ, lower, upper) − lower)·inverse, 1)
 
 without the clip where `lower` is None. Rows of factor zero contribute nothing and may hold anything.
+
+What a kernel computes goes into its last argument: compiled ones take longer to hand over an array of their own than
+NumPy takes to make one.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ def dense_sum(
     clip: float,
     code: int | Callable[[Array, Array], Array],
     parameter: float,
-) -> Array:
+    total: Array,
+) -> None:
     """Σ weight · clip(gradient) over the rows number `start` to `stop`, or over those of `rows`.
 
     Parameters
@@ -73,12 +77,10 @@ def dense_sum(
         Largest norms of one row's contribution.
     code, parameter
         The loss (`kernels.codes`), and its constant. Here a slope function will do, too.
-
-    Returns
-    -------
-    (outputs, d + 1) float64
+    total : (outputs, d + 1) float64
+        Where the sum goes, whatever it holds.
     """
-    total = np.zeros((len(points), X.shape[1] + 1))
+    total.fill(0.0)
     # One place for all blocks: fresh megabytes for each would cost more than the products.
     room = np.empty((min(stop - start, max(1, BLOCK_ENTRIES // max(1, X.shape[1]))), X.shape[1]))
     for block, weight in _blocks(rows, weights, start, stop, X.shape[1]):
@@ -91,7 +93,27 @@ def dense_sum(
         slopes = _weighed(slopes, factors[block], weight)
         total[:, :-1] += slopes.T @ mapped
         total[:, -1] += slopes.sum(axis=0)
-    return total
+
+
+def dense_batch(
+    X: NDArray[Any],
+    factors: Array,
+    norms: Array,
+    target: NDArray[Any],
+    rows: NDArray[np.intp],
+    x: Array,
+    clip: float,
+    code: int,
+    parameter: float,
+    total: Array,
+) -> None:
+    """`dense_sum` over a mini-batch of a table without bounds at one vector: fewer arguments to hand over.
+
+    `x` and `total` are (d + 1,) float64.
+    """
+    point, out, stop = x[None].astype(X.dtype), total[None], len(rows)
+    known = (factors, norms, target)
+    dense_sum(X, None, None, None, *known, rows, None, 0, stop, point, None, clip, clip, code, parameter, out)
 
 
 def sparse_sum(
@@ -113,11 +135,12 @@ def sparse_sum(
     clip: float,
     code: int | Callable[[Array, Array], Array],
     parameter: float,
-) -> Array:
+    total: Array,
+) -> None:
     """`dense_sum` for CSR rows with lower bounds of zero; points and the sum are (d + 1, outputs)."""
     features = len(points) - 1
     table = sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, features), copy=False)
-    total = np.zeros(points.shape)
+    total.fill(0.0)
     for block, weight in _blocks(rows, weights, start, stop, max(1, len(data) // max(1, len(factors)))):
         mapped = _mapped_sparse(table[block], upper, inverse, factors[block])
         margin = factors[block, None] * (mapped @ points[:-1] + points[-1])
@@ -126,19 +149,22 @@ def sparse_sum(
         slopes = _weighed(slopes, factors[block], weight)
         total[:-1] += mapped.T @ slopes
         total[-1] += slopes.sum(axis=0)
-    return total
 
 
-def granular(total: Array, noise: Array, grid: float, deviation: float, denominator: float) -> Array:
-    """(R(deviation · noise) + R(total)) / denominator, where R rounds to whole multiples of `grid`, a power of two.
+def normals(generator: np.random.Generator, count: int) -> Array:
+    """Independent standard normals; the compiled kernel makes the same of the same words, to rounding."""
+    return generator.standard_normal(count)
+
+
+def granular(total: Array, noise: Array, grid: float, deviation: float, denominator: float, answer: Array) -> None:
+    """answer ← (R(deviation · noise) + R(total)) / denominator, R rounding to multiples of `grid`, a power of two.
 
     Nothing but the two roundings and the last product rounds: the compiled kernel has the same bits.
     """
-    answer = noise * (deviation / grid)
+    np.multiply(noise, deviation / grid, out=answer)
     np.rint(answer, out=answer)
     answer += on_grid(total, grid)
     answer *= grid / denominator
-    return answer
 
 
 def on_grid(values: Array, grid: float) -> Array:
@@ -147,10 +173,10 @@ def on_grid(values: Array, grid: float) -> Array:
     return np.rint(counts, out=counts)
 
 
-def ring(g: Array, decay: float, gain: float) -> Array:
-    """gain · (1 − wR)⁻¹(1 − wR⁻¹)⁻¹ g along the first axis, R the cyclic shift and w = e^(−decay)."""
+def ring(g: Array, decay: float, gain: float, smoothed: Array) -> None:
+    """smoothed ← gain · (1 − wR)⁻¹(1 − wR⁻¹)⁻¹ g along the first axis, R the cyclic shift and w = e^(−decay)."""
     forward = _periodic_filter(g, decay)
-    return np.ascontiguousarray(gain * _periodic_filter(forward[::-1], decay)[::-1])
+    np.multiply(gain, _periodic_filter(forward[::-1], decay)[::-1], out=smoothed)
 
 
 def visits(
@@ -247,7 +273,8 @@ def tail(
     decay: float,
     gain: float,
     y_first: bool,
-) -> Array:
+    after: Array,
+) -> None:
     """One ADMM step after its gradient.
 
         y ← prox(Ax − c + λ)                          first if `y_first`, else after x
@@ -260,18 +287,16 @@ def tail(
         x, y, λ, velocity and the sums of x, y, λ, one after another. d = `features`, m = `constraints`.
     A, At : (data, indices, indptr) or None
         CSR of A and of its transpose; None stands for [I 0].
-    offset : (m,) or None
+    offset : (m·outputs,) or None
         c.
-    ridge : (d,)
+    ridge : (d·outputs,)
         Public quadratic.
-    threshold, stiffness : (m,), float
+    threshold, stiffness : (m·outputs,), float
         prox(v) = soft_threshold(v, threshold/β) / (1 + stiffness/β).
     smoothed : int
         How many of the first features lie on the ring of `ring`.
-
-    Returns
-    -------
-    The state after the step.
+    after : like before
+        Where the state after the step goes.
     """
     d, m = features, constraints
     blocks, at = [], 0
@@ -280,13 +305,13 @@ def tail(
         at += size * outputs
     x, y, dual, velocity, *sums = blocks
     matrix, transposed = _constraint(A, m, d), _constraint(At, d, m)
-    pull = 0.0 if offset is None else offset[:, None]
+    pull = 0.0 if offset is None else offset.reshape(m, outputs)
 
     def applied() -> Array:
         return np.asarray((x[:m] if matrix is None else matrix @ x) - pull)
 
     def auxiliary() -> Array:
-        v, cut = applied() + dual, threshold[:, None] / beta
+        v, cut = applied() + dual, threshold.reshape(m, outputs) / beta
         return np.asarray((v - np.clip(v, -cut, cut)) / (1 + stiffness / beta))
 
     if y_first:
@@ -294,9 +319,9 @@ def tail(
     residual = applied() - y + dual
     pulled = np.zeros_like(x)
     pulled[: m if matrix is None else d] = residual if matrix is None else transposed @ residual
-    direction = gradient.reshape(d, outputs) + (ridge[:, None] * x + beta * pulled)
+    direction = gradient.reshape(d, outputs) + (ridge.reshape(d, outputs) * x + beta * pulled)
     if smoothed:
-        direction[:smoothed] = ring(direction[:smoothed], decay, gain)
+        ring(direction[:smoothed].copy(), decay, gain, direction[:smoothed])
     velocity = momentum * velocity + direction
     x = x - step * velocity
     if not y_first:
@@ -304,7 +329,26 @@ def tail(
     dual = dual + rate * (applied() - y)
     if weight:
         sums = [total + weight * block for total, block in zip(sums, (x, y, dual), strict=True)]
-    return np.concatenate([block.ravel() for block in (x, y, dual, velocity, *sums)])
+    np.concatenate([block.ravel() for block in (x, y, dual, velocity, *sums)], out=after)
+
+
+def plain_tail(
+    before: Array,
+    gradient: Array,
+    ridge: Array,
+    threshold: Array,
+    stiffness: float,
+    step: float,
+    beta: float,
+    rate: float,
+    momentum: float,
+    weight: float,
+    y_first: bool,
+    after: Array,
+) -> None:
+    """`tail` for A = [I 0], c = 0 and no ring: fewer arguments to hand over, and outputs make no difference."""
+    sizes, rule = (ridge.size, threshold.size, 1), (step, beta, rate, momentum, weight)
+    tail(before, gradient, *sizes, None, None, None, ridge, threshold, stiffness, *rule, 0, 1.0, 1.0, y_first, after)
 
 
 def _constraint(parts: Any, rows: int, columns: int) -> Any:

@@ -14,13 +14,16 @@ NEGLIGIBLE_EXPONENT = 40.0
 
 
 @kernel()
-def granular(total, noise, grid, deviation, denominator):
-    answer = np.empty(total.size)
-    sums, normals = total.ravel(), noise.ravel()
+def granular(total, noise, grid, deviation, denominator, answer):
+    sums, normals, out = total.ravel(), noise.ravel(), answer.reshape(answer.size)
     scale, unit = deviation / grid, grid / denominator
-    for k in range(answer.size):
-        answer[k] = (np.rint(normals[k] * scale) + np.rint(sums[k] / grid)) * unit
-    return answer.reshape(total.shape)
+    for k in range(U(out.size)):
+        out[k] = (np.rint(normals[k] * scale) + np.rint(sums[k] / grid)) * unit
+
+
+@kernel("contract", inline=True)
+def _four(values, at, stride):
+    return values[U(at)], values[U(at + stride)], values[U(at + 2 * stride)], values[U(at + 3 * stride)]
 
 
 @kernel("contract")
@@ -32,25 +35,28 @@ def _filter(values, n, stride, first, decay):
     w = np.exp(-decay)
     w2, w3, w4 = w * w, w * w * w, w * w * w * w
     reach = min(n, int(np.ceil(NEGLIGIBLE_EXPONENT / decay)))
-    last = 0.0
-    for k in range(n - reach, n):
-        last = last * w + values[first + k * stride]
+    begin, last = n - reach + reach % 4, 0.0
+    for k in range(n - reach, begin):
+        last = last * w + values[U(first + k * stride)]
+    for k in range(begin, n, 4):
+        a, b, c, e = _four(values, first + k * stride, stride)
+        last = last * w4 + ((w3 * a + w2 * b) + (w * c + e))
     last /= -np.expm1(-decay * n)
     whole = n - n % 4
     for k in range(0, whole, 4):
         at = first + k * stride
-        a, b, c, e = values[at], values[at + stride], values[at + 2 * stride], values[at + 3 * stride]
+        a, b, c, e = _four(values, at, stride)
         b1 = b + w * a
         c1 = c + w * b1
         e1 = e + w * c1
-        values[at] = a + w * last
-        values[at + stride] = b1 + w2 * last
-        values[at + 2 * stride] = c1 + w3 * last
+        values[U(at)] = a + w * last
+        values[U(at + stride)] = b1 + w2 * last
+        values[U(at + 2 * stride)] = c1 + w3 * last
         last = e1 + w4 * last
-        values[at + 3 * stride] = last
+        values[U(at + 3 * stride)] = last
     for k in range(whole, n):
-        last = values[first + k * stride] + w * last
-        values[first + k * stride] = last
+        last = values[U(first + k * stride)] + w * last
+        values[U(first + k * stride)] = last
 
 
 @kernel()
@@ -64,10 +70,9 @@ def _smooth(values, n, outputs, decay, gain):
 
 
 @kernel()
-def ring(g, decay, gain):
-    out = g.copy()
-    _smooth(out.reshape(out.size), g.shape[0], g.size // g.shape[0], decay, gain)
-    return out
+def ring(g, decay, gain, smoothed):
+    smoothed[:] = g
+    _smooth(smoothed.reshape(g.size), g.shape[0], g.size // g.shape[0], decay, gain)
 
 
 @kernel("contract")
@@ -93,16 +98,16 @@ def _applied(A, values, size, offset, outputs, out):
         _product(A, values, 0, outputs, out)
     if offset is not None:
         for k in range(size):
-            out[k] -= offset[k // outputs]
+            out[k] -= offset[k]
 
 
 @kernel("contract")
-def _auxiliary(applied, state, y, dual, size, outputs, threshold, stiffness, beta):
+def _auxiliary(applied, state, y, dual, size, threshold, stiffness, beta):
     """y ← prox(Ax − c + λ): shrink towards zero by threshold/β, then divide by 1 + stiffness/β."""
     scale = 1.0 / (1.0 + stiffness / beta)
     for k in range(size):
         v = applied[k] + state[dual + k]
-        cut = threshold[k // outputs] / beta
+        cut = threshold[k] / beta
         inside = min(max(v, -cut), cut)
         state[y + k] = (v - inside) * scale
 
@@ -129,15 +134,17 @@ def tail(
     decay,
     gain,
     y_first,
+    state,
 ):
-    d, m = features * outputs, constraints * outputs
-    y, dual, velocity, sums = d, d + m, d + 2 * m, 2 * d + 2 * m
-    state = before.copy()
-    g = gradient.reshape(d)
+    d, m = U(features * outputs), U(constraints * outputs)
+    y, dual, velocity, sums = d, d + m, d + m + m, d + d + m + m
+    for k in range(U(state.size)):
+        state[k] = before[k]
+    g = gradient.reshape(gradient.size)
     applied, pulled = np.empty(m), np.empty(d)
     _applied(A, state, m, offset, outputs, applied)
     if y_first:
-        _auxiliary(applied, state, y, dual, m, outputs, threshold, stiffness, beta)
+        _auxiliary(applied, state, y, dual, m, threshold, stiffness, beta)
     residual = applied
     for k in range(m):
         residual[k] = applied[k] - state[y + k] + state[dual + k]
@@ -149,7 +156,7 @@ def tail(
     else:
         _product(At, residual, 0, outputs, pulled)
     for k in range(d):
-        pulled[k] = g[k] + (ridge[k // outputs] * state[k] + beta * pulled[k])
+        pulled[k] = g[k] + (ridge[k] * state[k] + beta * pulled[k])
     if smoothed > 0:
         _smooth(pulled, smoothed, outputs, decay, gain)
     for k in range(d):
@@ -157,10 +164,15 @@ def tail(
         state[k] -= step * state[velocity + k]
     _applied(A, state, m, offset, outputs, applied)
     if not y_first:
-        _auxiliary(applied, state, y, dual, m, outputs, threshold, stiffness, beta)
+        _auxiliary(applied, state, y, dual, m, threshold, stiffness, beta)
     for k in range(m):
         state[dual + k] += rate * (applied[k] - state[y + k])
     if weight != 0.0:
-        for k in range(d + 2 * m):
+        for k in range(d + m + m):
             state[sums + k] += weight * state[k]
-    return state
+
+
+@kernel()
+def plain_tail(before, gradient, ridge, threshold, stiffness, step, beta, rate, momentum, weight, y_first, after):
+    sizes, rule = (ridge.size, threshold.size, 1), (step, beta, rate, momentum, weight)
+    tail(before, gradient, *sizes, None, None, None, ridge, threshold, stiffness, *rule, 0, 1.0, 1.0, y_first, after)

@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpadmm import kernels
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
-from dpadmm.kernels.reference import on_grid
+from dpadmm.kernels import reference
 from dpadmm.oracles.rows import Preparable, Rows, Scored, State, Visited
 from dpadmm.oracles.sums import LatticeSum, Sum, joined
 from dpadmm.privacy import arithmetic
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 
 LARGEST_POINT = 1e30
 """Queries at points of larger norm are refused: margins would overflow and a row could show itself as a NaN."""
-
+LARGEST_SQUARE = LARGEST_POINT**2
 
 LARGEST_CONDITION = 1e6
 """Of a change of coordinates P: sums are formed before Pᵀ, whose rounding then stays far below a clip after it."""
@@ -66,6 +67,7 @@ class PrivateOracle:
         if plan.arithmetic is Arithmetic.FLOATING:
             raise QueryRefused("a plan of an earlier version is not carried out; calibrate again")
         self._rows, self._plan, self._streams = rows, plan, streams
+        self._is_exact = plan.arithmetic is Arithmetic.EXACT
         self._seen = rows
         self._lock, self._process = threading.Lock(), os.getpid()
         self._queries = {query.kind: query for query in reversed(plan.queries)}
@@ -82,7 +84,8 @@ class PrivateOracle:
 
     def gradient(self, x: Array, kind: str = "gradient") -> Array:
         """Noisy mean of the clipped row gradients at `x`."""
-        with self._admitted(kind, x) as query:
+        with self._turn(self._seen):
+            query = self._admit(kind, x)
             batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
             return self.release(query, query.clip_norm, self._seen.gradient_sum(x, query.clip_norm, batch))
 
@@ -91,7 +94,8 @@ class PrivateOracle:
 
         A clip of zero, or too small for the arithmetic, answers exactly zero without reading a row; it still counts.
         """
-        with self._admitted(kind, x, anchor) as query:
+        with self._turn(self._seen):
+            query = self._admit(kind, x, anchor)
             if not query.scalable or not 0 <= clip_norm <= query.clip_norm:
                 raise QueryRefused(
                     f"the plan's {kind!r} query allows a clip between 0 and {query.clip_norm:g}, if scalable"
@@ -106,7 +110,8 @@ class PrivateOracle:
 
     def moments(self) -> tuple[Array, Array]:
         """Noisy means of label ⊗ row and of row rowᵀ, released as one vector; the plan says how they are weighed."""
-        with self._admitted("moments") as query:
+        with self._turn():
+            query = self._admit("moments")
             statistic = query.statistic
             if type(statistic) is not JointMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
@@ -117,7 +122,8 @@ class PrivateOracle:
 
     def row_moments(self) -> tuple[Array, ...]:
         """Noisy means of label ⊗ row, row, row∘row and ‖row‖², released as one vector; empty where not planned."""
-        with self._admitted("moments") as query:
+        with self._turn():
+            query = self._admit("moments")
             statistic = query.statistic
             if type(statistic) is not RowMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
@@ -132,21 +138,24 @@ class PrivateOracle:
 
     def second_moment(self) -> Array:
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
-        with self._admitted("second moment") as query:
+        with self._turn():
+            query = self._admit("second moment")
             if type(query.statistic) is not SecondMoment:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
     def feature_moment(self) -> Array:
         """Noisy mean of row rowᵀ for the mapped rows divided by their declared norm."""
-        with self._admitted("feature moment") as query:
+        with self._turn():
+            query = self._admit("feature moment")
             if type(query.statistic) is not FeatureMoment or not isinstance(self._rows, Preparable):
                 raise QueryRefused("the plan's query is no feature moment")
             return self.release(query, query.clip_norm, self._rows.feature_moment_sum())
 
     def shares_below(self, thresholds: Array) -> Array:
         """Noisy shares of the rows whose features are at most the public `thresholds`, (levels, features)."""
-        with self._admitted("quantile counts") as query:
+        with self._turn():
+            query = self._admit("quantile counts")
             statistic = query.statistic
             if type(statistic) is not CountsBelow or thresholds.shape != (statistic.levels, statistic.features):
                 raise QueryRefused("the plan's counts are of other features or thresholds")
@@ -166,14 +175,16 @@ class PrivateOracle:
 
     def score(self, x: Array) -> float:
         """Noisy mean of the centred scores of the model `x` on all rows."""
-        with self._admitted("score", x) as query:
+        with self._turn():
+            query = self._admit("score", x)
             if not isinstance(self._rows, Scored) or type(query.sampler) is not Everything:
                 raise QueryRefused("only rows with a score, and all of them, are scored")
             return float(self.release(query, query.clip_norm, self._rows.score_sum(x, query.clip_norm))[0])
 
     def noisy_pass(self, program: Program) -> None:
         """Visit every row once, in a fresh secret order, with noise after each visit. The state stays hidden."""
-        with self._admitted(NOISY_PASS) as query:
+        with self._turn():
+            query = self._admit(NOISY_PASS)
             if not isinstance(self._rows, Visited) or type(program) is not Program:
                 raise QueryRefused("rows that are only summed, or a program that is not the library's own")
             footing = Footing.of(program, self._rows.n_rows, query.count, query.clip_norm)
@@ -189,7 +200,7 @@ class PrivateOracle:
             x, dual = self._rows.noisy_pass(
                 program, state, query.clip_norm, order, lambda visits: draw((visits, self._rows.n_features)), noise.grid
             )
-            dual = noise.dual_grid * on_grid(dual, noise.dual_grid)
+            dual = noise.dual_grid * reference.on_grid(dual, noise.dual_grid)
             self._state = x, dual + self._draw_on_grid(noise.dual_deviation, noise.dual_grid, dual.shape)
             self._count(query)
 
@@ -231,7 +242,7 @@ class PrivateOracle:
 
     def release(self, query: Query, clip_norm: float, total: Sum) -> Array:
         """The only exit: add noise proportional to the clip, divide by the public denominator, count."""
-        if isinstance(total, LatticeSum) is not (self._plan.arithmetic is Arithmetic.EXACT):
+        if isinstance(total, LatticeSum) is not self._is_exact:
             raise QueryRefused("the rows compute in another arithmetic than the plan promises")
         self._count(query)
         if isinstance(total, LatticeSum):
@@ -244,7 +255,8 @@ class PrivateOracle:
             clip_norm, query.noise_multiplier, self._most_rows, self._rounding, total.size
         )
         noise = self._streams.noise.standard_normal(total.shape)
-        answer: Array = kernels.active().granular(total, noise, grid, deviation, query.denominator)
+        answer = np.empty(total.shape)
+        kernels.active().granular(total, noise, grid, deviation, query.denominator, answer)
         return answer
 
     def _exactly(self, query: Query, clip_norm: float, total: LatticeSum) -> Array:
@@ -288,11 +300,16 @@ class PrivateOracle:
         if self.spent != self._plan.event:
             raise PromiseBroken("the queries performed differ from the queries planned, so nothing is released")
 
-    def _admitted(self, kind: str, *points: Array) -> _Admission:
-        """One query at a time, in the process that made the oracle: neither threads nor forks may ask one twice."""
+    def _turn(self, summing: Rows | None = None) -> AbstractContextManager[object]:
+        """One query at a time, in the process that made the oracle: neither threads nor forks may ask one twice.
+
+        NumPy is silent meanwhile, as its warnings could tell of rows; not where compiled kernels do without it, because
+        to silence it takes longer than to add a batch.
+        """
         if os.getpid() != self._process:
             raise QueryRefused("an oracle answers only in the process that made it; make a new plan in each process")
-        return _Admission(self, kind, points)
+        alone = getattr(summing, "kernels_suffice", False) and kernels.active() is not reference
+        return self._lock if alone else _Silently(self._lock)
 
     def _admit(self, kind: str, *points: Array) -> Query:
         query = self._queries.get(kind)
@@ -310,7 +327,7 @@ class PrivateOracle:
                 raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")
             entries = point.ravel()
             # NaN and infinity fail the comparison too.
-            if not entries.dot(entries) <= LARGEST_POINT**2:
+            if not entries.dot(entries) <= LARGEST_SQUARE:
                 raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
         self._asked[kind] += 1
         return query
@@ -340,27 +357,21 @@ class PrivateOracle:
         return f"{type(self).__name__}(queries={[query.kind for query in self._plan.queries]})"
 
 
-class _Admission:
-    """Holds the lock and silences the arithmetic while one admitted query is answered."""
+class _Silently:
+    """Holds a lock and silences the arithmetic of NumPy."""
 
-    __slots__ = ("_kind", "_oracle", "_points", "_silence")
+    __slots__ = ("_lock", "_silence")
 
-    def __init__(self, oracle: PrivateOracle, kind: str, points: tuple[Array, ...]) -> None:
-        self._oracle, self._kind, self._points = oracle, kind, points
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._silence = lock, np.errstate(all="ignore")
 
-    def __enter__(self) -> Query:
-        self._oracle._lock.acquire()
-        self._silence = np.errstate(all="ignore")
+    def __enter__(self) -> None:
+        self._lock.acquire()
         self._silence.__enter__()
-        try:
-            return self._oracle._admit(self._kind, *self._points)
-        except BaseException:
-            self.__exit__()
-            raise
 
     def __exit__(self, *failure: object) -> None:
         self._silence.__exit__(None, None, None)
-        self._oracle._lock.release()
+        self._lock.release()
 
 
 def _once_each(batch: Batch, n_rows: int) -> NDArray[np.intp]:

@@ -71,17 +71,19 @@ class LocalRows:
         self._columns = np.ascontiguousarray(self._target.reshape(len(self._target), -1).T, dtype=np.float64)
         self._loss = loss
         self._code, self._parameter = _kernel_loss(loss)
+        self._has_code = isinstance(self._code, int)
         self._norms = self._table.norms
         self._row_norm = row_norm
         self._weights = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
         self._matrix: Array | None = None
+        self.kernels_suffice = self._has_code
         self._see(self._table.n_features)
 
     def _hold(self, table: PackedRows) -> None:
         self._table, self._X = table, table.X
         self._pages = FilePages(self._X)
         self._is_sparse = bool(sparse.issparse(self._X))
-        self._kernel_shape = (-1, 1) if self._is_sparse else (1, -1)
+        self._as_matrix = np.s_[:, None] if self._is_sparse else np.s_[None]
         self._arrays, self._precision, self._width = _kernel_table(table)
         self._effort = SPARSE_EFFORT if self._is_sparse else 1
 
@@ -104,9 +106,22 @@ class LocalRows:
         self.n_rows, self.n_features = self._table.n_rows, n_features
         columns = () if self._loss.outputs == 1 else (self._loss.outputs,)
         self.point_shape: tuple[int, ...] = (n_features, *columns)
+        self._is_plain = (
+            self.kernels_suffice
+            and not (self._is_sparse or columns)
+            and self._table.intercept
+            and self._table.lower is None
+            and self._weights is None
+        )
 
     def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+        rows = batch.rows
+        if not self._is_plain or rows is None or batch.weights is not None or len(rows) > LONGEST_RUN:
+            return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+        self._pages.after(len(rows) * PAGE_BYTES)
+        known, total = (self._norms, self._columns, rows, np.ascontiguousarray(x)), np.empty(x.size)
+        kernels.active().dense_batch(self._X, self._arrays[-1], *known, clip_norm, self._code, self._parameter, total)
+        return total
 
     def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
         return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
@@ -197,6 +212,7 @@ class LocalRows:
             return SpikedRows(self.measured_by(matrix), matrix)
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
+        seen.kernels_suffice = False
         squares = np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows, _ in seen._blocks()])
         bounds = np.linalg.norm(seen._matrix) * self._table.norms
         rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
@@ -215,28 +231,30 @@ class LocalRows:
     # -- clipped gradients ---------------------------------------------------------------------------------------
 
     def _clipped_sum(self, x: Array, anchor: Array | None, gradient_clip: float, clip: float, batch: Batch) -> Array:
-        engine = kernels.active() if isinstance(self._code, int) else reference
+        engine = kernels.active() if self._has_code else reference
         kernel = engine.sparse_sum if self._is_sparse else engine.dense_sum
+        rows, weights = batch.rows, batch.weights if self._weights is None else self._weights_of(batch)
         point, there = self._point(x), None if anchor is None else self._point(anchor)
-        rows, weights = batch.rows, self._weights_of(batch)
-        table = (*self._arrays, self._norms, self._columns, rows, weights)
         asked = (point, there, gradient_clip, clip, self._code, self._parameter)
         if rows is not None and len(rows) <= LONGEST_RUN:
             self._pages.after(len(rows) * PAGE_BYTES)
-            return self._answer(kernel(*table, 0, len(rows), *asked))
+            total = np.empty(point.shape)
+            kernel(*self._arrays, self._norms, self._columns, rows, weights, 0, len(rows), *asked, total)
+            return self._answer(total)
 
         def part(start: int, stop: int) -> Array:
-            total: Array = kernel(*table, start, stop, *asked)
+            total = np.empty(point.shape)
+            kernel(*self._arrays, self._norms, self._columns, rows, weights, start, stop, *asked, total)
             self._pages.after((stop - start) * (self._row_bytes if rows is None else PAGE_BYTES))
             return total
 
         count = self.n_rows if rows is None else len(rows)
-        return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL, self._effort))
+        with np.errstate(all="ignore"):
+            return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL, self._effort))
 
     def _weights_of(self, batch: Batch) -> Array | None:
         """Of each row of the batch: whether it was drawn, times its public weight."""
-        if self._weights is None:
-            return batch.weights
+        assert self._weights is not None, "without weights all rows count alike"
         own = self._weights if batch.rows is None else self._weights[batch.rows]
         return own if batch.weights is None else own * batch.weights
 
@@ -247,15 +265,15 @@ class LocalRows:
         if not self._table.intercept:
             x = np.concatenate([x, np.zeros((1, *x.shape[1:]))])
         if x.ndim == 1:
-            x = x.reshape(self._kernel_shape)
+            x = x[self._as_matrix]
         elif not self._is_sparse:
             x = x.T
-        return x.astype(self._precision, order="C", copy=False)
+        return x.astype(self._precision, "C")
 
     def _answer(self, total: Array) -> Array:
         """A kernel's sum in the coordinates and the shape of a point."""
         if self._loss.outputs == 1:
-            answer = total.reshape(-1)
+            answer = total.ravel()
         else:
             answer = total if self._is_sparse else np.ascontiguousarray(total.T)
         if not self._table.intercept:

@@ -133,7 +133,8 @@ def stable_step(eta: float, beta: float, problem: Problem) -> float:
 
 def capped(eta: float, problem: Problem) -> float:
     """η ≤ 1/(2g), g the public smoothness of one row's loss: the analysis needs it, the noise rewards it."""
-    return min(eta, 1.0 / (2.0 * problem.smoothness))
+    largest = 1.0 / (2.0 * problem.smoothness)
+    return eta if eta < largest else largest
 
 
 def default_beta(base: float, problem: Problem) -> float:

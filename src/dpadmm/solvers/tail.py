@@ -43,8 +43,8 @@ class Tail:
         return np.zeros(self._ends[-1])
 
     def x(self, state: Array) -> Array:
-        x = state[: self._ends[1]]
-        return x if len(self._shapes[0]) == 1 else x.reshape(self._shapes[0])
+        x = state[self._head]
+        return x if self._is_flat else x.reshape(self._shapes[0])
 
     def point(self, state: Array) -> Iterate:
         return Iterate(*self._blocks(state)[:3])
@@ -73,9 +73,11 @@ class Tail:
         fused = self._fused
         if fused is None:
             return self._composed(state, gradient, step, beta, weight, y_first, rate, momentum)
-        after: Array = kernels.active().tail(
-            state, gradient, *fused[0], step, beta, rate, momentum, weight, *fused[1], y_first
-        )
+        after, numbers = np.empty(state.size), (step, beta, rate, momentum, weight)
+        if self._is_plain:
+            kernels.active().plain_tail(state, gradient, *fused[0][-3:], *numbers, y_first, after)
+        else:
+            kernels.active().tail(state, gradient, *fused[0], *numbers, *fused[1], y_first, after)
         return after
 
     @cached_property
@@ -87,6 +89,15 @@ class Tail:
     def _ends(self) -> tuple[int, ...]:
         sizes = [int(np.prod(shape)) for shape in self._shapes]
         return (0, *(int(end) for end in np.cumsum(sizes)))
+
+    @cached_property
+    def _head(self) -> slice:
+        """Where x lies."""
+        return slice(self._ends[1])
+
+    @cached_property
+    def _is_flat(self) -> bool:
+        return len(self._shapes[0]) == 1
 
     def _blocks(self, state: Array) -> list[Array]:
         starts, ends = self._ends[:-1], self._ends[1:]
@@ -102,7 +113,16 @@ class Tail:
             return None
         matrices = (None, None) if constraint.is_identity else tuple(map(_parts, (constraint.A, constraint.A.T)))
         sizes = (constraint.n_features, constraint.n_rows, outputs)
-        return (*sizes, *matrices, constraint.offset, self.problem.ridge_weights, *prox), ring
+        # One number an entry, so that the kernel need not ask which row an entry belongs to.
+        offset = None if constraint.offset is None else np.repeat(constraint.offset, outputs)
+        ridge, threshold = np.repeat(self.problem.ridge_weights, outputs), np.repeat(prox[0], outputs)
+        return (*sizes, *matrices, offset, ridge, threshold, prox[1]), ring
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether y is x but for its free entries, and no entry is smoothed."""
+        constraint = self.problem.constraint
+        return constraint.is_identity and constraint.offset is None and self._ring == (0, 1.0, 1.0)
 
     @property
     def _prox(self) -> tuple[Array, float] | None:

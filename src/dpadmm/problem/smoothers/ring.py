@@ -76,7 +76,8 @@ class RingLaplacian:
         return smoothed
 
     def _by_recursion(self, g: Array) -> Array:
-        smoothed: Array = kernels.active().ring(np.ascontiguousarray(g, dtype=np.float64), self.decay, self.gain)
+        smoothed = np.empty(g.shape)
+        kernels.active().ring(np.ascontiguousarray(g, dtype=np.float64), self.decay, self.gain, smoothed)
         return smoothed
 
     @property
