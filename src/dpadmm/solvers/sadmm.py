@@ -33,8 +33,9 @@ class SADMM(admm.AveragedADMM):
         η₀.
     beta : float
         Penalty parameter β.
-    averaging : {"all", "tail", "linear", "last"}
-        The papers average all iterates ("all"; "linear" weights when strongly convex).
+    averaging : {"all", "tail", "linear", "last"} or float
+        A number is the share at the end, a tenth by default. The papers average all iterates ("all"; "linear" weights
+        when strongly convex).
     convexity : {"general", "strong"}
         Which schedule.
     smoother : Smoother
@@ -44,7 +45,7 @@ class SADMM(admm.AveragedADMM):
     steps: int
     step_size: float
     beta: float = 0.1
-    averaging: admm.Averaging = "tail"
+    averaging: admm.Averaging = admm.SHORT_TAIL
     convexity: Literal["general", "strong"] = "general"
     smoother: Smoother = field(default_factory=Identity)
 

@@ -30,8 +30,9 @@ class SSADMM(admm.AveragedADMM):
         Steps that make one epoch.
     beta : float
         Penalty parameter, 0.25 in the paper.
-    averaging : {"all", "tail", "linear", "last"}
-        The paper's theorem averages; its experiments return the last iterate.
+    averaging : {"all", "tail", "linear", "last"} or float
+        A number is the share at the end, a tenth by default. The paper's theorem averages; its experiments return the
+        last iterate.
     smoother : Smoother
         Post-processing of the noisy direction.
     """
@@ -40,7 +41,7 @@ class SSADMM(admm.AveragedADMM):
     step_size: float
     epoch_steps: int
     beta: float = 0.25
-    averaging: admm.Averaging = "tail"
+    averaging: admm.Averaging = admm.SHORT_TAIL
     smoother: Smoother = field(default_factory=Identity)
 
     name: ClassVar[str] = "ssadmm"
