@@ -11,7 +11,7 @@ from dpadmm import DPLinearRegression, DPLogisticRegression
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.recipe import default_clip
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
-from dpadmm.problem import Constraint, Logistic, Problem, Zero
+from dpadmm.problem import Constraint, Logistic, Problem, Squared, Zero
 from dpadmm.solvers import SOLVERS, Setting
 from dpadmm.solvers.admm import averaging_weight
 from dpadmm.solvers.base import signal_to_noise
@@ -79,6 +79,12 @@ class TestStep:
         assert make(PROBLEM, NOISY, 30, steps=500).averaging == 0.5
         allowed = CLEAR.travel(PROBLEM) / 500
         assert make(PROBLEM, CLEAR, 1000, steps=500).averaging == pytest.approx(0.5 * 6.0 / allowed)
+
+    @pytest.mark.parametrize("name", ["dp-sadmm", "ssadmm"])
+    @pytest.mark.parametrize(("loss", "share"), [(Logistic(), 0.1), (Squared(), 0.5)])
+    def test_shrinking_steps_average_little_but_in_regression(self, name, loss, share):
+        problem = Problem(loss, Zero(), Constraint.identity(9))
+        assert SOLVERS[name].default(problem, NOISY, 30).averaging == share
 
     def test_signal_to_noise_sets_the_travel(self):
         reach = signal_to_noise(1000, 0.05, 2.0, PROBLEM)

@@ -22,7 +22,7 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
-from dpadmm.solvers.base import Setting, Solution
+from dpadmm.solvers.base import REGRESSIONS, Setting, Solution
 from dpadmm.solvers.tail import Iterate as Iterate
 from dpadmm.solvers.tail import Tail
 
@@ -30,8 +30,6 @@ Array = NDArray[np.float64]
 Averaging = Literal["all", "tail", "linear", "last"] | float
 """Which iterates are averaged: a number is the share of them at the end, "tail" is half, "linear" weighs by number."""
 SHARES: dict[str, float] = {"all": 1.0, "tail": 0.5, "last": 0.0}
-SHORT_TAIL = 0.1
-"""Share that solvers with shrinking steps average by default: their last iterates are quiet already."""
 LONGEST_STEP = 0.5
 """η·g of the longest step, g the public smoothness of one row's loss, that the analysis of ADMM allows."""
 
@@ -131,6 +129,14 @@ def averaged_share(step_size: float, problem: Problem, longest_step: float = LON
     A capped step leaves the iterates on their way: what noise they have is small, and earlier ones are behind.
     """
     return 0.5 * capped(step_size, problem, longest_step) / step_size
+
+
+def short_share(problem: Problem) -> float:
+    """Share of the iterates to average where steps shrink: the last ones are quiet already, and earlier ones behind.
+
+    Not so in regression, whose curvature does not fade: early iterates have arrived.
+    """
+    return 0.5 if problem.loss.name in REGRESSIONS else 0.1
 
 
 def start(problem: Problem) -> Iterate:

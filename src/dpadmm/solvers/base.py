@@ -19,6 +19,8 @@ from dpadmm.registry import Registry
 
 Array = NDArray[np.float64]
 State = TypeVar("State")
+REGRESSIONS = ("squared", "huber")
+"""Losses whose curvature does not fade on the way."""
 
 
 class Oracle(Protocol):
@@ -90,7 +92,7 @@ class Setting:
         (`experiments/travel.py`); regression, whose curvature does not fade on the way, needs a quarter of it
         (`experiments/regression.py`).
         """
-        factor = 4.0 if problem.loss.name in ("squared", "huber") else 16.0
+        factor = 4.0 if problem.loss.name in REGRESSIONS else 16.0
         reach = signal_to_noise(self.n_rows, self.gaussian_mu, self.record_distance, problem)
         return factor * reach / (self.clip_norm * problem.row_norm)
 

@@ -34,7 +34,7 @@ class SADMM(admm.AveragedADMM):
     beta : float
         Penalty parameter β.
     averaging : {"all", "tail", "linear", "last"} or float
-        A number is the share at the end, a tenth by default. The papers average all iterates ("all"; "linear" weights
+        A number is the share at the end. The papers average all iterates ("all"; "linear" weights
         when strongly convex).
     convexity : {"general", "strong"}
         Which schedule.
@@ -45,7 +45,7 @@ class SADMM(admm.AveragedADMM):
     steps: int
     step_size: float
     beta: float = 0.1
-    averaging: admm.Averaging = admm.SHORT_TAIL
+    averaging: admm.Averaging = "tail"
     convexity: Literal["general", "strong"] = "general"
     smoother: Smoother = field(default_factory=Identity)
 
@@ -64,7 +64,8 @@ class SADMM(admm.AveragedADMM):
         steps = admm.sampled_steps(problem, setting, batch_size) if steps is None else count("steps", steps, minimum=1)
         step_size = setting.travel(problem) / (2 * math.sqrt(steps))
         beta = admm.default_beta(cls.beta, problem)
-        return cls(**{"steps": steps, "step_size": step_size, "beta": beta, **chosen})
+        averaging = admm.short_share(problem)
+        return cls(**{"steps": steps, "step_size": step_size, "beta": beta, "averaging": averaging, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         return (Request("gradient", self.steps, clip_norm),)

@@ -31,7 +31,7 @@ class SSADMM(admm.AveragedADMM):
     beta : float
         Penalty parameter, 0.25 in the paper.
     averaging : {"all", "tail", "linear", "last"} or float
-        A number is the share at the end, a tenth by default. The paper's theorem averages; its experiments return the
+        A number is the share at the end. The paper's theorem averages; its experiments return the
         last iterate.
     smoother : Smoother
         Post-processing of the noisy direction.
@@ -41,7 +41,7 @@ class SSADMM(admm.AveragedADMM):
     step_size: float
     epoch_steps: int
     beta: float = 0.25
-    averaging: admm.Averaging = admm.SHORT_TAIL
+    averaging: admm.Averaging = "tail"
     smoother: Smoother = field(default_factory=Identity)
 
     name: ClassVar[str] = "ssadmm"
@@ -64,6 +64,7 @@ class SSADMM(admm.AveragedADMM):
             "epoch_steps": epoch,
             "step_size": setting.travel(problem) / harmonic,
             "beta": admm.default_beta(cls.beta, problem),
+            "averaging": admm.short_share(problem),
         }
         return cls(**{**fields, **chosen})
 
