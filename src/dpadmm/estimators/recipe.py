@@ -20,13 +20,17 @@ from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
 from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
-from dpadmm.solvers import Auto, FullADMM
-from dpadmm.solvers.base import SOLVERS, Setting, Solver
+from dpadmm.solvers import Auto, FullADMM, NoisyADMM
+from dpadmm.solvers.base import SOLVERS, Setting, Solver, signal_to_noise
 
-DEFAULT_CLIP = {"squared": 2.0}
-OTHER_DEFAULT_CLIP = 0.5
-"""Default clip in units of `row_norm`: half the logistic slope bound, for less noise at a small bias. The squared loss
-gets the whole span of its target, because a smaller clip would turn means into medians."""
+DEFAULT_CLIP = {"squared": 2.0, "huber": 0.5}
+"""Default clip of regressions in units of `row_norm`. The squared loss gets the whole span of its target, because a
+smaller clip would turn means into medians."""
+LEAST_CLIP, MOST_CLIP = 0.5, 1.0
+"""Default clip of classifiers: half the logistic slope bound, for less noise at a small bias, and all of it where noise
+is small (ADR 0004)."""
+UNCLIPPED_FROM = 512.0
+"""Signal to noise from which the default clip is MOST_CLIP."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +81,16 @@ def make_recipe(
     """
     arithmetic = Arithmetic.parse(choices.arithmetic)
     kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
-    clip_norm = _clip_norm(choices.clip_norm, problem)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(choices.batch_size, n_rows)
     sampler = _sampler(choices.sampler, kind, budget.relation, n_rows, batch_size)
     left = remaining([share for _, share in steps])
+    gaussian_mu = math.sqrt(left) * gaussian_shift(budget.epsilon, budget.delta)
+    reach = signal_to_noise(n_rows, gaussian_mu, budget.relation.record_distance, problem)
+    clip_norm = _clip_norm(choices.clip_norm, problem, kind, reach)
     setting = Setting(
         n_rows,
-        math.sqrt(left) * gaussian_shift(budget.epsilon, budget.delta),
+        gaussian_mu,
         budget.relation.record_distance,
         clip_norm,
         sampler.denominator(n_rows) / n_rows,
@@ -172,10 +178,23 @@ def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
     )
 
 
-def _clip_norm(clip_norm: float | None, problem: Problem) -> float:
+def _clip_norm(clip_norm: float | None, problem: Problem, kind: type[Solver[Any]], reach: float) -> float:
     if clip_norm is None:
-        return DEFAULT_CLIP.get(problem.loss.name, OTHER_DEFAULT_CLIP) * problem.row_norm
+        return default_clip(problem.loss.name, 0.0 if kind is NoisyADMM else reach) * problem.row_norm
     return number("clip_norm", clip_norm, minimum=SMALLEST_CLIP, strict=True)
+
+
+def default_clip(loss: str, reach: float) -> float:
+    """Clip in units of `row_norm` at a public signal to noise (`signal_to_noise`; 0 for one with more noise than that).
+
+    Examples
+    --------
+    >>> default_clip("logistic", 100.0), default_clip("logistic", 288.0), default_clip("logistic", 1000.0)
+    (0.5, 0.75, 1.0)
+    """
+    if loss in DEFAULT_CLIP:
+        return DEFAULT_CLIP[loss]
+    return min(MOST_CLIP, max(LEAST_CLIP, math.sqrt(reach / UNCLIPPED_FROM)))
 
 
 def _batch_size(batch_size: int | None, n_rows: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,16 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
-from dpadmm.solvers.base import Setting, Solution
+from dpadmm.solvers.base import REGRESSIONS, Setting, Solution
 from dpadmm.solvers.tail import Iterate as Iterate
 from dpadmm.solvers.tail import Tail
 
 Array = NDArray[np.float64]
-Averaging = Literal["all", "tail", "linear", "last"]
+Averaging = Literal["all", "tail", "linear", "last"] | float
+"""Which iterates are averaged: a number is the share of them at the end, "tail" is half, "linear" weighs by number."""
+SHARES: dict[str, float] = {"all": 1.0, "tail": 0.5, "last": 0.0}
+LONGEST_STEP = 0.5
+"""η·g of the longest step, g the public smoothness of one row's loss, that the analysis of ADMM allows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +117,26 @@ class AveragedADMM:
 
 def averaging_weight(averaging: Averaging, step: int, steps: int) -> float:
     """Weight of iterate number `step` (from 1) out of `steps`."""
-    if averaging == "all":
-        return 1.0
     if averaging == "linear":
         return float(step)
-    if averaging == "tail":
-        return float(2 * step > steps)
-    return float(step == steps)
+    share = SHARES[averaging] if isinstance(averaging, str) else averaging
+    return float(step == steps or step > (1 - share) * steps)
+
+
+def averaged_share(step_size: float, problem: Problem, longest_step: float = LONGEST_STEP) -> float:
+    """Share of the iterates to average: half where the step is what the noise allows, less the more it is capped.
+
+    A capped step leaves the iterates on their way: what noise they have is small, and earlier ones are behind.
+    """
+    return 0.5 * capped(step_size, problem, longest_step) / step_size
+
+
+def short_share(problem: Problem) -> float:
+    """Share of the iterates to average where steps shrink: the last ones are quiet already, and earlier ones behind.
+
+    Not so in regression, whose curvature does not fade: early iterates have arrived.
+    """
+    return 0.5 if problem.loss.name in REGRESSIONS else 0.1
 
 
 def start(problem: Problem) -> Iterate:
@@ -131,9 +148,9 @@ def stable_step(eta: float, beta: float, problem: Problem) -> float:
     return 1.0 / (1.0 / eta + beta * problem.constraint.norm_squared)
 
 
-def capped(eta: float, problem: Problem) -> float:
-    """η ≤ 1/(2g), g the public smoothness of one row's loss: the analysis needs it, the noise rewards it."""
-    largest = 1.0 / (2.0 * problem.smoothness)
+def capped(eta: float, problem: Problem, longest: float = LONGEST_STEP) -> float:
+    """η ≤ `longest`/g."""
+    largest = longest / problem.smoothness
     return eta if eta < largest else largest
 
 
@@ -164,23 +181,30 @@ def release(problem: Problem, average: Average, beta: float, steps: int) -> Solu
 
 
 def full_data_schedule(
-    problem: Problem, setting: Setting, chosen: dict[str, Any], longest: int, gain: float = 1.0
+    problem: Problem,
+    setting: Setting,
+    chosen: dict[str, Any],
+    longest: int,
+    gain: float = 1.0,
+    longest_step: float = LONGEST_STEP,
 ) -> dict[str, Any]:
-    """Fields `steps` and `step_size` such that `gain`·Σ η is the travel the noise allows; `chosen` overrides.
+    """Fields `steps`, `step_size` and `averaging`: `gain`·Σ η is the travel the noise allows; `chosen` overrides.
 
     As many steps as the travel needs at the largest stable step, but at least 30 and at most `longest`.
     """
     travel = setting.travel(problem) / gain
     steps = chosen.pop("steps", None)
     if steps is None:
-        steps = min(longest, max(30, math.ceil(travel / capped(math.inf, problem))))
-    return {"steps": steps, "step_size": travel / count("steps", steps, minimum=1), **chosen}
+        steps = min(longest, max(30, math.ceil(travel / capped(math.inf, problem, longest_step))))
+    step_size = travel / count("steps", steps, minimum=1)
+    averaging = averaged_share(step_size, problem, longest_step)
+    return {"steps": steps, "step_size": step_size, "averaging": averaging, **chosen}
 
 
-def sampled_steps(problem: Problem, setting: Setting, batch_size: int) -> int:
+def sampled_steps(problem: Problem, setting: Setting, batch_size: int, longest_step: float = LONGEST_STEP) -> int:
     """As many mini-batch steps as the travel needs at the largest stable step, but 10 to 40 epochs."""
     epoch = setting.n_rows / batch_size
-    needed = setting.travel(problem) / capped(math.inf, problem)
+    needed = setting.travel(problem) / capped(math.inf, problem, longest_step)
     return max(1, math.ceil(min(max(needed, 10 * epoch), 40 * epoch)))
 
 
@@ -196,8 +220,12 @@ def require_whole(**values: Any) -> None:
 
 def require_known(**choices: Any) -> None:
     """Refuse an unknown averaging or convexity before anything is asked of the data."""
-    known = {"averaging": get_args(Averaging), "convexity": ("general", "strong")}
+    known = {"averaging": (*SHARES, "linear"), "convexity": ("general", "strong")}
     for name, choice in choices.items():
-        if choice not in known[name]:
-            listed = ", ".join(map(repr, known[name]))
+        if choice not in known[name] and not (name == "averaging" and _is_share(choice)):
+            listed = ", ".join(map(repr, known[name])) + (" or a share from 0 to 1" if name == "averaging" else "")
             raise InvalidParameter(f"{name}={choice!r}", f"one of {listed}", "choose one of these")
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1

@@ -19,6 +19,8 @@ from dpadmm.registry import Registry
 
 Array = NDArray[np.float64]
 State = TypeVar("State")
+REGRESSIONS = ("squared", "huber")
+"""Losses whose curvature does not fade on the way."""
 
 
 class Oracle(Protocol):
@@ -90,9 +92,17 @@ class Setting:
         (`experiments/travel.py`); regression, whose curvature does not fade on the way, needs a quarter of it
         (`experiments/regression.py`).
         """
-        factor = 4.0 if problem.loss.name in ("squared", "huber") else 16.0
-        noise_per_step = self.record_distance * self.clip_norm / (self.n_rows * self.gaussian_mu)
-        return factor / (noise_per_step * math.sqrt(problem.shape[0]) * problem.row_norm)
+        factor = 4.0 if problem.loss.name in REGRESSIONS else 16.0
+        reach = signal_to_noise(self.n_rows, self.gaussian_mu, self.record_distance, problem)
+        return factor * reach / (self.clip_norm * problem.row_norm)
+
+
+def signal_to_noise(n_rows: int, gaussian_mu: float, record_distance: float, problem: Problem) -> float:
+    """nμ/(Δ√d): one row's largest pull on a mean, over the norm of the noise that hides it, times n.
+
+    The larger, the farther the iterates can go (`Setting.travel`) and the less a gradient needs clipping.
+    """
+    return n_rows * gaussian_mu / (record_distance * math.sqrt(problem.shape[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ class FullADMM(admm.AveragedADMM):
         m in [0, 1).
     beta : float
         Penalty parameter β.
-    averaging : {"all", "tail", "linear", "last"}
+    averaging : {"all", "tail", "linear", "last"} or float
         Which iterates are averaged.
     smoother : Smoother
         Q⁻¹.

@@ -29,7 +29,7 @@ class MPADMM(admm.AveragedADMM):
         Constant η, capped by 1/(2g).
     beta : float
         Penalty parameter, 0.5 in the paper.
-    averaging : {"all", "tail", "linear", "last"}
+    averaging : {"all", "tail", "linear", "last"} or float
         The paper returns the last iterate.
     smoother : Smoother
         Post-processing of the noisy direction.

@@ -33,8 +33,9 @@ class SADMM(admm.AveragedADMM):
         η₀.
     beta : float
         Penalty parameter β.
-    averaging : {"all", "tail", "linear", "last"}
-        The papers average all iterates ("all"; "linear" weights when strongly convex).
+    averaging : {"all", "tail", "linear", "last"} or float
+        A number is the share at the end. The papers average all iterates ("all"; "linear" weights
+        when strongly convex).
     convexity : {"general", "strong"}
         Which schedule.
     smoother : Smoother
@@ -63,7 +64,8 @@ class SADMM(admm.AveragedADMM):
         steps = admm.sampled_steps(problem, setting, batch_size) if steps is None else count("steps", steps, minimum=1)
         step_size = setting.travel(problem) / (2 * math.sqrt(steps))
         beta = admm.default_beta(cls.beta, problem)
-        return cls(**{"steps": steps, "step_size": step_size, "beta": beta, **chosen})
+        averaging = admm.short_share(problem)
+        return cls(**{"steps": steps, "step_size": step_size, "beta": beta, "averaging": averaging, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         return (Request("gradient", self.steps, clip_norm),)

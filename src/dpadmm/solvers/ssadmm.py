@@ -30,8 +30,9 @@ class SSADMM(admm.AveragedADMM):
         Steps that make one epoch.
     beta : float
         Penalty parameter, 0.25 in the paper.
-    averaging : {"all", "tail", "linear", "last"}
-        The paper's theorem averages; its experiments return the last iterate.
+    averaging : {"all", "tail", "linear", "last"} or float
+        A number is the share at the end. The paper's theorem averages; its experiments return the
+        last iterate.
     smoother : Smoother
         Post-processing of the noisy direction.
     """
@@ -63,6 +64,7 @@ class SSADMM(admm.AveragedADMM):
             "epoch_steps": epoch,
             "step_size": setting.travel(problem) / harmonic,
             "beta": admm.default_beta(cls.beta, problem),
+            "averaging": admm.short_share(problem),
         }
         return cls(**{**fields, **chosen})
 

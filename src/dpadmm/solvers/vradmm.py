@@ -61,7 +61,7 @@ class VRADMM:
         c/l at which the split of the budget between snapshots and differences is optimal.
     gradient_clip : float
         l, the clip of one record's gradient; fixed by `default`.
-    averaging : {"all", "tail", "linear", "last"}
+    averaging : {"all", "tail", "linear", "last"} or float
         Which epoch means are averaged; the paper takes "all" (general) or "last" (strong).
     total_steps : int or None
         Stop after this many steps, in the middle of the last epoch if need be; None runs every epoch to its end.

@@ -17,6 +17,10 @@ from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
+LONGEST_STEP = 1.5
+"""η·g of the longest step. Below 2 a gradient step brings no two points farther apart. The analysis of ADMM, which
+stops at 1/2, is not needed here, and longer steps are better where noise leaves room (`experiments/proximal.py`)."""
+
 
 class ProximalState(NamedTuple):
     t: int
@@ -33,9 +37,9 @@ class ProximalSGD:
     steps : int
         T.
     step_size : float
-        Constant η, capped by 1/(2g).
-    averaging : {"all", "tail", "linear", "last"}
-        Which iterates are averaged; "last" keeps exact zeros.
+        Constant η, capped by 1.5/g.
+    averaging : {"all", "tail", "linear", "last"} or float
+        Which iterates are averaged, a number being the share of them at the end; "last" keeps exact zeros.
     smoother : Smoother
         Laplacian smoothing turns this into DP-LSSGD.
     """
@@ -57,8 +61,11 @@ class ProximalSGD:
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         """10 to 40 epochs; η such that Tη is the travel the noise allows."""
         steps = chosen.pop("steps", None)
-        steps = admm.sampled_steps(problem, setting, batch_size) if steps is None else count("steps", steps, minimum=1)
-        return cls(**{"steps": steps, "step_size": setting.travel(problem) / steps, **chosen})
+        if steps is None:
+            steps = admm.sampled_steps(problem, setting, batch_size, LONGEST_STEP)
+        step_size = setting.travel(problem) / count("steps", steps, minimum=1)
+        averaging = admm.averaged_share(step_size, problem, LONGEST_STEP)
+        return cls(**{"steps": steps, "step_size": step_size, "averaging": averaging, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         return (Request("gradient", self.steps, clip_norm, full_data=not self.samples),)
@@ -80,7 +87,7 @@ class ProximalSGD:
         return ProximalState(0, x, np.zeros_like(x), 0.0)
 
     def update(self, state: ProximalState, problem: Problem, oracle: Oracle) -> ProximalState:
-        eta = admm.capped(self.step_size, problem)
+        eta = admm.capped(self.step_size, problem, LONGEST_STEP)
         direction = oracle.gradient(state.x) + problem.public_gradient(state.x)
         x = _shrink(state.x - eta * self.smoother(direction), problem, eta)
         weight = admm.averaging_weight(self.averaging, state.t + 1, self.steps)
@@ -102,7 +109,7 @@ class ProximalGD(ProximalSGD):
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         """As many steps as the travel needs at the largest stable step, between 30 and 1000."""
-        return cls(**admm.full_data_schedule(problem, setting, chosen, longest=1000))
+        return cls(**admm.full_data_schedule(problem, setting, chosen, longest=1000, longest_step=LONGEST_STEP))
 
 
 def _shrink(x: admm.Array, problem: Problem, eta: float) -> admm.Array:
