@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from scipy import sparse
 
 from dpadmm import DPLogisticRegression, kernels
 from dpadmm.errors import InvalidParameter
-from dpadmm.kernels import Work, compiled, reference, threads
+from dpadmm.kernels import Work, compiled, jit, reference, threads
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.sampling import Batch
@@ -441,6 +442,31 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     done = run_python(code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "(4,)"
+
+
+def test_stored_machine_code_is_dropped_with_any_source_it_was_made_of(tmp_path):
+    """Numba compares the file of the outer kernel alone; an inlined clip of an older version must not go on running."""
+    package = tmp_path / "clipper"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    shutil.copy(jit.__file__, package / "jit.py")
+    head = "from clipper.jit import kernel\n"
+    outer = "from clipper.inner import bound\n@kernel()\ndef clip(x):\n    return min(x, bound())\n"
+    (package / "outer.py").write_text(head + outer)
+    found = []
+    for bound in ("1.0", "2.0"):
+        (package / "inner.py").write_text(f"{head}@kernel(inline=True)\ndef bound():\n    return {bound}\n")
+        done = run_python("from clipper.outer import clip; print(clip(3.0))", PYTHONPATH=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        found.append(float(done.stdout))
+    assert list(package.glob("__pycache__/outer.clip-*.nbi"))
+    assert found == [1.0, 2.0]
+
+
+def test_every_kernel_is_tied_to_all_sources():
+    dispatchers = [value for value in vars(compiled).values() if hasattr(value, "py_func")]
+    assert dispatchers
+    assert all(jit.digest_of_sources() in kernel._cache._cache_file._source_stamp for kernel in dispatchers)
 
 
 @pytest.mark.parametrize("what", ["dpadmm", "dpadmm.cli.app"])

@@ -2,8 +2,6 @@
 
 Rows of text or clicks are short and all of different lengths, so that a loop over single entries spends its time on
 guessing where it ends. Four at a time there are fewer ends to guess, and four sums to wait for instead of one.
-
-The cache of machine code compares the contents of `gradients.py` only: clear it after a change here.
 """
 
 from __future__ import annotations

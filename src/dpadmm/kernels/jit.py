@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
@@ -15,7 +18,7 @@ def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable
     `borrows` that neither it nor what it calls counts who holds an array: it cannot make any, and loses no time.
 
     No kernel bears flags that assume finite numbers ("fast", "nnan", "ninf"): a row of NaN must count as zero. Where no
-    folder can be written to, machine code is kept in memory only.
+    folder can be written to, machine code is kept in memory only. A change in any file here has all compiled anew.
     """
 
     def compile_(function: Function) -> Function:
@@ -23,9 +26,28 @@ def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable
         if borrows:
             options["_nrt"] = False
         try:
-            compiled: Function = njit(cache=True, **options)(function)
-        except RuntimeError:  # Numba: no locator available, that is no folder for the cache
-            compiled = njit(**options)(function)
-        return compiled
+            return _tied_to_sources(njit(cache=True, **options)(function))
+        except (RuntimeError, AttributeError):  # no folder for the cache, or a Numba that keeps it another way
+            return njit(**options)(function)  # type: ignore[no-any-return]
 
     return compile_
+
+
+def _tied_to_sources(compiled: Function) -> Function:
+    """Stored machine code counts only while every source of this package is what it was.
+
+    Numba compares the file of the outer function alone, but a kernel inlines those of other files, the clip among
+    them: after an upgrade an old clip could go on running.
+    """
+    stored = compiled._cache._cache_file  # type: ignore[attr-defined]
+    stored._source_stamp = (stored._source_stamp, digest_of_sources())
+    return compiled
+
+
+@functools.cache
+def digest_of_sources() -> str:
+    """SHA-256 of all files of this package."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()

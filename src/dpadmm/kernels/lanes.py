@@ -3,8 +3,6 @@
 A compiler left to itself makes of a row of 54 numbers a few long steps and twenty short ones. Here every step is 64
 bytes, the last one masked, and rows are asked for in advance, because the prefetcher of the processor loses them
 between two blocks.
-
-The cache of machine code compares the contents of `gradients.py` only: clear it after a change here.
 """
 
 from __future__ import annotations

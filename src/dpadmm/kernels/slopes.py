@@ -1,7 +1,6 @@
 """The slope of a loss at one margin, and its clip: what the compiled loops over rows share.
 
-Selections instead of branches, so that a loop over margins becomes vector instructions. The cache of machine code
-compares the contents of the file of the outer function only: clear it after a change here.
+Selections instead of branches, so that a loop over margins becomes vector instructions.
 """
 
 from __future__ import annotations
