@@ -26,7 +26,7 @@ def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable
         if borrows:
             options["_nrt"] = False
         try:
-            return _tied_to_sources(njit(cache=True, **options)(function))
+            return _tied_to_sources(njit(cache=True, **options)(function))  # type: ignore[no-any-return]
         except (RuntimeError, AttributeError):  # no folder for the cache, or a Numba that keeps it another way
             return njit(**options)(function)  # type: ignore[no-any-return]
 
