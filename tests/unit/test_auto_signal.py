@@ -10,7 +10,8 @@ import pytest
 
 from dpadmm import DPLogisticRegression
 from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.doubt import LEAST_TRUST, beyond_noise, trust
+from dpadmm.solvers.auto.doubt import CONVINCING, LEAST_TRUST, REASSURING, agreement, beyond_noise, reassured, trust
+from dpadmm.solvers.auto.fusion import Evidence
 from dpadmm.solvers.auto.rules import LossModel, choose_rules
 
 D, NOISE, DOUBT = 60, 0.01, 1.5
@@ -56,6 +57,34 @@ def test_labels_without_signal_are_mistrusted_and_a_signal_is_not():
     assert without.mean() < 0.65
     assert without.min() == pytest.approx(LEAST_TRUST)
     assert np.all(with_signal == 1.0)
+
+
+def test_independent_noise_agrees_by_a_standard_normal_and_a_shared_signal_by_more():
+    rng, coordinates = np.random.default_rng(3), coordinates_of(0.5, mean_row())
+    signal = rng.standard_normal(D)
+
+    def found(size: float) -> float:
+        first, later = (
+            Evidence(noise * (size * signal + rng.standard_normal(D)), np.full(D, noise**2)) for noise in (0.1, 0.02)
+        )
+        return agreement(first, later, coordinates)
+
+    alone, shared = [found(0.0) for _ in range(2000)], [found(2.0) for _ in range(50)]
+    assert abs(np.mean(alone)) < 0.1
+    assert np.std(alone) == pytest.approx(1.0, abs=0.1)
+    assert np.min(shared) > CONVINCING
+
+
+def test_the_direction_of_the_mean_row_says_nothing_about_a_signal():
+    coordinates = coordinates_of(0.5, mean_row())
+    along_the_top = Evidence(np.append(np.zeros(D - 1), 50.0), np.ones(D))
+    assert agreement(along_the_top, along_the_top, coordinates) == 0.0
+
+
+def test_gradients_lift_doubt_and_never_raise_it():
+    assert reassured(0.25, -30.0) == reassured(0.25, REASSURING) == 0.25
+    assert reassured(0.25, (REASSURING + CONVINCING) / 2) == pytest.approx(0.625)
+    assert reassured(0.25, CONVINCING) == reassured(0.25, 300.0) == 1.0
 
 
 def test_an_uncertain_direction_explains_more():
@@ -121,3 +150,19 @@ def test_a_signal_that_can_be_told_is_not_lost():
         for seed in range(12)
     ]
     assert np.mean(found) > 0.22
+
+
+def score_of_a_rare_class(seed: int) -> float:
+    """A fifth of the rows have five of ten marks; nμ about 200."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([np.eye(3)[rng.integers(0, 3, 8000)] for _ in range(20)], axis=1)
+    y = (X[:, 0:30:3].sum(axis=1) >= 5).astype(int)
+    model = DPLogisticRegression(0.3, 1e-6, classes=[0, 1], random_state=seed).fit(X[:4000], y[:4000])
+    return float(model.score(X[4000:], y[4000:]))
+
+
+def test_gradients_find_a_signal_that_the_first_release_overlooks(monkeypatch):
+    heard = [score_of_a_rare_class(seed) for seed in range(8)]
+    monkeypatch.setattr("dpadmm.solvers.auto.solver.reassured", lambda trust, agreement: trust)
+    unheard = [score_of_a_rare_class(seed) for seed in range(8)]
+    assert np.mean(heard) > np.mean(unheard) + 0.008

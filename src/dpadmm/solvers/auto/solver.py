@@ -28,7 +28,7 @@ from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.doubt import trust
+from dpadmm.solvers.auto.doubt import agreement, reassured, trust
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
@@ -182,7 +182,7 @@ class Auto:
         gradient = _centred(oracle.gradient(state.z, kind))
         track = state.track.add(curvature * state.z - gradient, self.rules.recency)
         newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
-        confidence = self._confidence(state) if state.t == self.steps - 1 else 1.0
+        confidence = self._confidence(state, newest) if state.t == self.steps - 1 else 1.0
         return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
     def _trust(
@@ -194,11 +194,13 @@ class Auto:
         noise = oracle.noise_std("moments")
         return trust(correlation, coordinates, noise, noise / math.sqrt(self.rules.balance), self.rules.doubt)
 
-    def _confidence(self, state: AutoState) -> Array | float:
+    def _confidence(self, state: AutoState, newest: Evidence) -> Array | float:
         """Factor on the released margins; directions beyond that of the mean row count as far as they are trusted."""
         if state.trust == 1.0:
             return self.rules.confidence
-        confidence = np.full(len(state.z), self.rules.confidence * state.trust)
+        assert isinstance(state.coordinates, Coordinates)
+        trusted = reassured(state.trust, agreement(state.older[0], newest, state.coordinates))
+        confidence = np.full(len(state.z), self.rules.confidence * trusted)
         confidence[-1] = self.rules.confidence
         return confidence
 
