@@ -33,16 +33,19 @@ class Quadratic(Protocol):
         ...
 
 
-def quadratic(coordinates: Coordinates | SpikedCoordinates, curvature: Array) -> Quadratic:
+def quadratic(coordinates: Coordinates | SpikedCoordinates, curvature: Array, added: Array | None = None) -> Quadratic:
+    """With `added`, which only a dense one can have, on the diagonal of H."""
     if isinstance(coordinates, SpikedCoordinates):
+        assert added is None
         return SpikedQuadratic(coordinates, curvature)
-    return DenseQuadratic(coordinates, curvature)
+    return DenseQuadratic(coordinates, curvature, added)
 
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic:
     coordinates: Coordinates
     curvature: Array
+    added: Array | None = None
 
     @property
     def stiffness(self) -> Array:
@@ -61,7 +64,8 @@ class DenseQuadratic:
     @property
     def _hessian(self) -> Array:
         basis = self.coordinates.basis
-        return np.asarray((basis * self.stiffness) @ basis.T)
+        whole = np.asarray((basis * self.stiffness) @ basis.T)
+        return whole if self.added is None else whole + np.diag(self.added)
 
 
 @dataclass(frozen=True, eq=False)
