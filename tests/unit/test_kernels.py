@@ -17,7 +17,7 @@ from scipy import sparse
 
 from dpadmm import DPLogisticRegression, kernels
 from dpadmm.errors import InvalidParameter
-from dpadmm.kernels import Work, compiled, jit, reference, threads
+from dpadmm.kernels import Work, compiled, jit, reference, sources, threads
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.sampling import Batch
@@ -444,29 +444,57 @@ def test_a_cache_that_cannot_be_written_does_no_harm(tmp_path):
     assert done.stdout.strip() == "(4,)"
 
 
-def test_stored_machine_code_is_dropped_with_any_source_it_was_made_of(tmp_path):
-    """Numba compares the file of the outer kernel alone; an inlined clip of an older version must not go on running."""
-    package = tmp_path / "clipper"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    shutil.copy(jit.__file__, package / "jit.py")
-    head = "from clipper.jit import kernel\n"
-    outer = "from clipper.inner import bound\n@kernel()\ndef clip(x):\n    return min(x, bound())\n"
-    (package / "outer.py").write_text(head + outer)
-    found = []
-    for bound in ("1.0", "2.0"):
-        (package / "inner.py").write_text(f"{head}@kernel(inline=True)\ndef bound():\n    return {bound}\n")
-        done = run_python("from clipper.outer import clip; print(clip(3.0))", PYTHONPATH=str(tmp_path))
-        assert done.returncode == 0, done.stderr
-        found.append(float(done.stdout))
+OUTER = "from dpadmm.kernels.jit import kernel\nfrom dpadmm.kernels.inner import BOUND\n"
+OUTER += "@kernel()\ndef clip(x):\n    return min(x, BOUND)\n"
+CLIP = "from dpadmm.kernels.outer import clip\nprint(clip(3.0))\n"
+
+
+@pytest.fixture
+def kernels_with_a_bound(tmp_path):
+    """A folder with kernels of which one takes a bound from another file, and a way to set it."""
+    package = tmp_path / "dpadmm" / "kernels"
+    package.mkdir(parents=True)
+    for name in ("sources.py", "jit.py"):
+        shutil.copy(Path(jit.__file__).parent / name, package / name)
+    (package.parent / "__init__.py").touch()
+    (package / "__init__.py").write_text("from dpadmm.kernels import sources\n")
+    (package / "outer.py").write_text(OUTER)
+
+    def set_bound(value):
+        (package / "inner.py").write_text(f"BOUND = {value}\n")
+
+    yield tmp_path, set_bound
     assert list(package.glob("__pycache__/outer.clip-*.nbi"))
-    assert found == [1.0, 2.0]
+
+
+def printed(folder, code):
+    done = run_python(code, PYTHONPATH=str(folder))
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
+def test_stored_machine_code_is_dropped_with_any_source_it_was_made_of(kernels_with_a_bound):
+    """Numba compares the file of the outer kernel alone; an inlined clip of an older version must not go on running."""
+    folder, set_bound = kernels_with_a_bound
+    set_bound(1.0)
+    assert printed(folder, CLIP) == 1.0
+    set_bound(2.0)
+    assert printed(folder, CLIP) == 2.0
+
+
+def test_an_upgrade_under_a_running_process_is_not_taken_for_what_it_runs(kernels_with_a_bound):
+    folder, set_bound = kernels_with_a_bound
+    set_bound(1.0)
+    inner = folder / "dpadmm" / "kernels" / "inner.py"
+    upgrade = f"import dpadmm.kernels.inner\nopen({str(inner)!r}, 'w').write('BOUND = 2.0')\n"
+    assert printed(folder, upgrade + CLIP) == 1.0
+    assert printed(folder, CLIP) == 2.0
 
 
 def test_every_kernel_is_tied_to_all_sources():
     dispatchers = [value for value in vars(compiled).values() if hasattr(value, "py_func")]
     assert dispatchers
-    assert all(jit.digest_of_sources() in kernel._cache._cache_file._source_stamp for kernel in dispatchers)
+    assert all(sources.DIGEST in kernel._cache._cache_file._source_stamp for kernel in dispatchers)
 
 
 @pytest.mark.parametrize("what", ["dpadmm", "dpadmm.cli.app"])

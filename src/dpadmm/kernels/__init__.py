@@ -16,6 +16,7 @@ The kernels of a namespace have the same signatures and agree to rounding:
 | visits       | a hidden pass of noisy gradient ADMM, one row after another         |
 """
 
+from dpadmm.kernels import sources
 from dpadmm.kernels.engine import Name, Work, active, active_name, choose, use
 
-__all__ = ["Name", "Work", "active", "active_name", "choose", "use"]
+__all__ = ["Name", "Work", "active", "active_name", "choose", "sources", "use"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+
+from dpadmm.kernels.sources import DIGEST
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -25,6 +24,8 @@ def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": set(flags), "forceinline": inline}
         if borrows:
             options["_nrt"] = False
+        if DIGEST is None:
+            return njit(**options)(function)  # type: ignore[no-any-return]
         try:
             return _tied_to_sources(njit(cache=True, **options)(function))  # type: ignore[no-any-return]
         except (RuntimeError, AttributeError):  # no folder for the cache, or a Numba that keeps it another way
@@ -40,14 +41,5 @@ def _tied_to_sources(compiled: Function) -> Function:
     them: after an upgrade an old clip could go on running.
     """
     stored = compiled._cache._cache_file  # type: ignore[attr-defined]
-    stored._source_stamp = (stored._source_stamp, digest_of_sources())
+    stored._source_stamp = (stored._source_stamp, DIGEST)
     return compiled
-
-
-@functools.cache
-def digest_of_sources() -> str:
-    """SHA-256 of all files of this package."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return digest.hexdigest()
