@@ -71,10 +71,6 @@ class Coordinates:
         """Gradient in z of a function of x: Pᵀ g."""
         return self.matrix.T @ gradient
 
-    def push_forward(self, gradient: Array) -> Array:
-        """Gradient in x of a function of z: P⁻ᵀ g."""
-        return np.asarray(self.basis @ (gradient / _column(np.sqrt(self.scale), gradient)))
-
     def model_of(self, whitened_moment: Array) -> Array:
         """Second-moment model of the rows from one of t: P⁻ᵀ M P⁻¹, trace one."""
         inverse = self.basis / np.sqrt(self.scale)

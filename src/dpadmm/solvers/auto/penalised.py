@@ -21,16 +21,15 @@ ITERATIONS = 300
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """½(z − ẑ)ᵀ (diag(curvature) + Pᵀ diag(added) P) (z − ẑ) in whitened coordinates."""
+    """½(z − ẑ)ᵀ diag(curvature) (z − ẑ) in whitened coordinates."""
 
     coordinates: Coordinates | SpikedCoordinates
     curvature: Array
     centre: Array
-    added: Array | None = None
 
     def minimise(self, problem: Problem, start: admm.Iterate) -> admm.Iterate:
         """argmin of the model plus r(y), Ax + By = c, from a warm start."""
-        model = quadratic(self.coordinates, self.curvature, self.added)
+        model = quadratic(self.coordinates, self.curvature)
         beta = float(np.exp(np.mean(np.log(model.stiffness)))) * min(1.0, 2.0 / problem.constraint.norm_squared)
         x_step = self._x_step(problem, model, beta)
         point = start

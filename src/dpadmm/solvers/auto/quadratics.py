@@ -33,19 +33,16 @@ class Quadratic(Protocol):
         ...
 
 
-def quadratic(coordinates: Coordinates | SpikedCoordinates, curvature: Array, added: Array | None = None) -> Quadratic:
-    """With `added`, which only a dense one can have, on the diagonal of H."""
+def quadratic(coordinates: Coordinates | SpikedCoordinates, curvature: Array) -> Quadratic:
     if isinstance(coordinates, SpikedCoordinates):
-        assert added is None
         return SpikedQuadratic(coordinates, curvature)
-    return DenseQuadratic(coordinates, curvature, added)
+    return DenseQuadratic(coordinates, curvature)
 
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic:
     coordinates: Coordinates
     curvature: Array
-    added: Array | None = None
 
     @property
     def stiffness(self) -> Array:
@@ -64,8 +61,7 @@ class DenseQuadratic:
     @property
     def _hessian(self) -> Array:
         basis = self.coordinates.basis
-        whole = np.asarray((basis * self.stiffness) @ basis.T)
-        return whole if self.added is None else whole + np.diag(self.added)
+        return np.asarray((basis * self.stiffness) @ basis.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,6 @@ from dpadmm.problem.losses.base import Loss
 SUFFICIENT_STATISTICS_UP_TO = 3000
 """Largest number of features for which a d × d second moment is asked."""
 
-FEATURES_TO_COMPARE = 20
-"""From which the curvature along one feature is learned: with few, large margins bend all of them alike."""
-
 
 @dataclass(frozen=True)
 class Rules:
@@ -51,9 +48,6 @@ class Rules:
         Standard deviations beyond the noise up to which the first release counts as labels without signal
         (`doubt.trust`). The release is a quarter of the budget: where noise is strong it proves nothing, and little
         or nothing is doubted.
-    contradiction : float or None
-        Standard deviations from which answers that contradict the curvature along a feature are believed
-        (`secants.Secants`); None to believe the model.
     """
 
     cap: float
@@ -70,7 +64,6 @@ class Rules:
     recency: float = 0.5
     confidence: float = 1.0
     doubt: float | None = None
-    contradiction: float | None = None
 
     def __post_init__(self) -> None:
         for name in (
@@ -153,5 +146,4 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
         doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.calibrated else None,
-        contradiction=4.0 if model.calibrated and n_features >= FEATURES_TO_COMPARE else None,
     )

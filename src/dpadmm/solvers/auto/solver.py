@@ -5,7 +5,6 @@
    the estimate Hz − G of −∇f(0), and all estimates are averaged by the precision their noise is known to have.
 3. After each round the posterior mean of the model (noise against a prior without preferred direction), with any
    penalty and constraint by ADMM on the released model, is the next point.
-Where answers show that the loss bends far less along a feature than the model thinks, the model is corrected there.
 Where nμ is large a few rounds first refine the coordinates by a clipped second moment in the whitened ones. Where a
 d × d second moment is too much, the mean row (and the diagonal, where it can be seen) takes its place.
 """
@@ -33,16 +32,12 @@ from dpadmm.solvers.auto.doubt import agreement, reassured, trust
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
-from dpadmm.solvers.auto.secants import Along, Secants, eased, easing, largest_growth
 from dpadmm.solvers.auto.spiked import SpikedCoordinates
 from dpadmm.solvers.auto.views import View, view_of
 from dpadmm.solvers.auto.wide_rules import choose_wide_rules
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
 Array = NDArray[np.float64]
-
-HALVINGS = 3
-"""Of a softening, before it is forgotten."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +50,6 @@ class AutoState:
     track: Track
     correlation: Array
     trust: float = 1.0
-    along: Along | None = None
-    secants: Secants = field(default_factory=Secants)
-    softening: Array | None = None
 
 
 @SOLVERS.register("auto")
@@ -155,11 +147,9 @@ class Auto:
 
     def last_gradient(self, state: AutoState, noise_std: float) -> Array:
         """Gradient at the last point, in its coordinates, as the model and all evidence tell it."""
+        newest = state.track.evidence(noise_std**2 * _centring(state.z))
         curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
-        bent = curvature * state.z - self._fused(state, noise_std).mean
-        if state.softening is None:
-            return np.asarray(bent)
-        return np.asarray(bent - state.coordinates.pull_back(state.softening * state.coordinates.to_model(state.z)))
+        return np.asarray(curvature * state.z - fuse(newest, state.older).mean)
 
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         correlation, coordinates = self.view.ask(oracle, problem)
@@ -184,63 +174,16 @@ class Auto:
         mean = coordinates.pull_back(unit * state.correlation * problem.row_norm)
         spread = unit**2 * oracle.noise_std("moments") ** 2 * _centring(state.correlation) * problem.row_norm**2
         evidence = Evidence(mean, _column(spread * coordinates.scale, mean))
-        z, along = coordinates.from_model(state.point.x), self._along(coordinates, mean)
-        return replace(state, coordinates=coordinates, older=(evidence, *carried), track=Track(), z=z, along=along)
+        z = coordinates.from_model(state.point.x)
+        return replace(state, coordinates=coordinates, older=(evidence, *carried), track=Track(), z=z)
 
     def _round(self, state: AutoState, problem: Problem, oracle: Oracle, kind: str) -> AutoState:
         curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
         gradient = _centred(oracle.gradient(state.z, kind))
-        estimate = curvature * state.z - gradient
-        state = replace(state, track=state.track.add(estimate, self.rules.recency))
-        if kind == "gradient":
-            state = self._learn(state, estimate, oracle.noise_std(kind))
-        confidence = self._confidence(state, oracle.noise_std(kind)) if state.t == self.steps - 1 else 1.0
-        return self._next(state, problem, oracle.noise_std(kind), confidence)
-
-    def _next(self, state: AutoState, problem: Problem, noise_std: float, confidence: Array | float) -> AutoState:
-        """The next point; a softening that carries its coefficient too far at once is halved, and then forgotten."""
-        for _ in range(HALVINGS):
-            reached = self._solve(state, problem, self._fused(state, noise_std), confidence)
-            if state.softening is None or self._within_reach(state, reached, state.softening):
-                return reached
-            state = replace(state, softening=state.softening / 2)
-        state = replace(state, softening=None)
-        return self._solve(state, problem, self._fused(state, noise_std), confidence)
-
-    def _within_reach(self, state: AutoState, reached: AutoState, softening: Array) -> bool:
-        assert state.along is not None
-        feature = np.flatnonzero(softening)
-        before, after = (np.abs(state.coordinates.to_model(each.z)[feature]) for each in (state, reached))
-        usual = np.sqrt(state.along.prior[feature])
-        return bool(np.all(after <= largest_growth(self.steps - 1 - state.t) * np.maximum(before, usual)))
-
-    def _learn(self, state: AutoState, estimate: Array, noise_std: float) -> AutoState:
-        """Where the answers so far contradict the curvature of the model, feature by feature."""
-        if self.rules.contradiction is None or state.along is None:
-            return state
-        assert isinstance(state.coordinates, Coordinates)
-        x = state.coordinates.to_model(state.z)
-        secants = state.secants.add(x, state.coordinates.push_forward(estimate), self.rules.recency)
-        softening = secants.softening(state.along, noise_std, x, self.rules.contradiction)
-        return replace(state, secants=secants, softening=softening if softening.any() else None)
-
-    def _along(self, coordinates: Coordinates | SpikedCoordinates, z: Array) -> Along | None:
-        """The model feature by feature, before any correction, where it is to be corrected."""
-        if self.rules.contradiction is None or not isinstance(coordinates, Coordinates) or z.ndim > 1:
-            return None
-        return Along.of(coordinates, self.rules.curvature * coordinates.energy, self.rules.prior_scale)
-
-    def _fused(self, state: AutoState, noise_std: float) -> Evidence:
-        """All evidence on −∇f(0)."""
-        return fuse(self._newest(state, noise_std), state.older)
-
-    def _newest(self, state: AutoState, noise_std: float) -> Evidence:
-        """Evidence of the gradients of this phase, through the model as it is now known."""
-        newest = state.track.evidence(noise_std**2 * _centring(state.z))
-        if state.softening is None:
-            return newest
-        softer = state.coordinates.pull_back(state.softening * state.secants.centre)
-        return replace(newest, mean=newest.mean - softer)
+        track = state.track.add(curvature * state.z - gradient, self.rules.recency)
+        newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
+        confidence = self._confidence(state, newest) if state.t == self.steps - 1 else 1.0
+        return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
     def _trust(
         self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem, oracle: Oracle
@@ -251,13 +194,12 @@ class Auto:
         noise = oracle.noise_std("moments")
         return trust(correlation, coordinates, noise, noise / math.sqrt(self.rules.balance), self.rules.doubt)
 
-    def _confidence(self, state: AutoState, noise_std: float) -> Array | float:
+    def _confidence(self, state: AutoState, newest: Evidence) -> Array | float:
         """Factor on the released margins; directions beyond that of the mean row count as far as they are trusted."""
         if state.trust == 1.0:
             return self.rules.confidence
         assert isinstance(state.coordinates, Coordinates)
-        seen = agreement(state.older[0], self._newest(state, noise_std), state.coordinates)
-        trusted = reassured(state.trust, seen)
+        trusted = reassured(state.trust, agreement(state.older[0], newest, state.coordinates))
         confidence = np.full(len(state.z), self.rules.confidence * trusted)
         confidence[-1] = self.rules.confidence
         return confidence
@@ -270,25 +212,12 @@ class Auto:
         variance = evidence.variance if evidence.variance.ndim < 2 else evidence.variance[:, 0]
         stiff = (curvature + variance / (curvature * self.rules.prior_scale * state.coordinates.prior)) / confidence
         z = np.asarray(evidence.mean / _column(stiff, evidence.mean))
-        added = self._easing(state, stiff * confidence, variance)
-        if added is not None:
-            assert isinstance(state.coordinates, Coordinates)
-            added = added / float(np.max(confidence))
-            z = eased(state.coordinates, stiff, added, z)
         if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
             x = state.coordinates.to_model(z)
             y = problem.constraint.feasible_auxiliary(x)
             return replace(state, z=z, point=admm.Iterate(x, y, np.zeros_like(y)))
-        point = Model(state.coordinates, stiff, z, added).minimise(problem, state.point)
+        point = Model(state.coordinates, stiff, z).minimise(problem, state.point)
         return replace(state, z=state.coordinates.from_model(_released(problem, point)), point=point)
-
-    def _easing(self, state: AutoState, stiff: Array, variance: Array) -> Array | None:
-        """Correction of the stiffness, feature by feature, where curvature was seen to be less than the model's."""
-        if state.softening is None or state.along is None:
-            return None
-        assert isinstance(state.coordinates, Coordinates)
-        x = state.coordinates.to_model(state.z)
-        return easing(state.coordinates, state.along, state.softening, stiff, variance, x)
 
     def _refine(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         """New coordinates from the second moment of the whitened rows; the gradients so far come along."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.secants import LARGEST_SOFTENING
 from dpadmm.solvers.auto.solver import AutoState
 from dpadmm.solvers.auto.spread.response import Response
 from dpadmm.solvers.auto.spread.transcript import AutoOracle, Transcript
@@ -118,10 +117,8 @@ class SimulatedRows(AutoOracle):
         coordinates = state.coordinates
         assert isinstance(coordinates, Coordinates)
         gradient = transcript.solver.last_gradient(state, transcript.noise["gradient"])
-        pull = coordinates.push_forward(gradient)
+        pull = (coordinates.basis / np.sqrt(coordinates.scale)) @ gradient
         stable = _limited(curvature, coordinates, transcript.solver.rules.curvature)
-        if state.softening is not None and state.along is not None:
-            stable = _softened(stable, state.softening / state.along.curvature)
         return cls(transcript, second, stable, coordinates.to_model(state.z), pull, rng)
 
     def moments(self) -> tuple[Array, Array]:
@@ -158,14 +155,6 @@ def _limited(curvature: Array, coordinates: Coordinates, model_curvature: float)
     values, vectors = np.linalg.eigh(outward.T @ curvature @ outward)
     turned = inward @ vectors
     return np.asarray((turned * np.minimum(values, LARGEST_RESPONSE)) @ turned.T)
-
-
-def _softened(curvature: Array, share: Array) -> Array:
-    """The curvature with a share of it taken away along each feature, as the run found it; it stays positive."""
-    inverse = _power(curvature, -1.0)
-    taken = np.sqrt(share / np.diag(inverse))
-    steepest = float(np.linalg.eigvalsh(taken[:, None] * inverse * taken).max())
-    return np.asarray(curvature - np.diag(taken**2) * min(1.0, LARGEST_SOFTENING / steepest))
 
 
 def _power(matrix: Array, power: float) -> Array:
