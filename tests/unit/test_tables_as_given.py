@@ -13,6 +13,7 @@ from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.problem import Logistic
+from dpadmm.problem.norms import finite_rows
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.full import FullADMM
 
@@ -185,6 +186,15 @@ def test_sparse_indices_outside_the_table_are_refused(index):
     rows.indices[1] = index
     with pytest.raises(InvalidData, match="index arrays"):
         RowMap().pack(rows)
+
+
+@pytest.mark.parametrize("starts", [[0, 2, 1], [0, 1, 9], [0, -1, 2]])
+def test_sparse_rows_that_end_before_they_begin_are_refused(starts):
+    rows = sparse.csr_matrix((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
+    rows.indptr[:] = starts
+    for look in (finite_rows, RowMap().pack):
+        with pytest.raises(InvalidData, match="index arrays"):
+            look(rows)
 
 
 def test_bounds_too_narrow_to_divide_by_are_refused():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpadmm.errors import InvalidData
 from dpadmm.problem.mapped import FilePages
 
 Matrix = Any  # dense ndarray or scipy CSR
@@ -40,6 +41,7 @@ def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def finite_rows(X: Matrix) -> NDArray[np.bool_]:
     """Which rows hold finite numbers only, found block by block."""
+    require_places_inside(X)
     finite = np.empty(X.shape[0], dtype=bool)
     for rows in _row_blocks(X):
         part = X[rows]
@@ -48,6 +50,18 @@ def finite_rows(X: Matrix) -> NDArray[np.bool_]:
         else:
             finite[rows] = np.isfinite(part).all(axis=1)
     return finite
+
+
+def require_places_inside(X: Matrix) -> None:
+    """Kernels do not look where they read and write."""
+    if not sparse.issparse(X) or X.format != "csr":
+        return
+    try:
+        X.check_format(full_check=True)
+    except ValueError:
+        raise InvalidData(
+            "a sparse table whose index arrays do not fit its shape", "a valid CSR matrix", "build the matrix again"
+        ) from None
 
 
 def measured(
