@@ -255,6 +255,9 @@ def dense_batch(X, facts, rows, x, clip, code, parameter, total):
 @kernel(inline=True)
 def _gather(X, facts, rows, drawn):
     """Facts of the rows in the order of the batch; the first rows themselves are asked for meanwhile."""
+    address, width = U(facts.ctypes.data), U(facts.shape[1]) * U(facts.itemsize)
+    for r in range(U(rows.size)):
+        _prefetch(address + U(rows[r]) * width)
     for r in range(U(rows.size)):
         for k in range(U(facts.shape[1])):
             drawn[k, r] = facts[U(rows[r]), k]
@@ -336,6 +339,7 @@ def _fetch(X, index, at, count):
         row = address + U(index[r]) * width
         for offset in range(U(0), width, U(CACHE_LINE)):
             _prefetch(row + offset)
+        _prefetch(row + width - U(1))
 
 
 @kernel(inline=True)
