@@ -11,7 +11,7 @@ from types import ModuleType
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
-from benchmarks import cold, endtoend, gradient, growth, iteration, machine, memory, smoothing
+from benchmarks import cold, endtoend, gradient, growth, iteration, machine, memory, smoothing, split
 from benchmarks.report import Row, number, print_rows
 from dpadmm import __version__
 from dpadmm.files import replacing
@@ -20,6 +20,7 @@ RESULTS = Path("results/bench.json")
 PARTS: dict[str, ModuleType] = {
     "gradient": gradient,
     "iteration": iteration,
+    "split": split,
     "smoothing": smoothing,
     "fit": endtoend,
     "memory": memory,

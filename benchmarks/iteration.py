@@ -9,8 +9,9 @@ from benchmarks.measure import Work, alternate
 from benchmarks.paths import COMPILED, NUMPY, on_path
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, table
-from dpadmm.estimators.recipe import Choices, make_recipe
+from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Logistic
@@ -39,9 +40,12 @@ def compare(case: str, rows: Table, batch_size: int, at_least: float, rounds: in
 def fit(rows: Table, batch_size: int, smoothing: Any = None) -> Work:
     """`STEPS` iterations with a fresh oracle each time, as an oracle answers each planned query once."""
     private = held(rows)
+    recipe, streams = planned(private, batch_size, smoothing), make_streams()
+    return lambda: solve(recipe.solver, recipe.problem, PrivateOracle(private, recipe.plan, streams))
+
+
+def planned(private: LocalRows, batch_size: int, smoothing: Any = None) -> Recipe:
     problem = Problem(Logistic(), L1(1e-4), Constraint.identity(private.n_features, free=1))
     # Rényi accounting covers rates as small as 50 of 581,012 rows; how much noise it asks for costs no time.
     choices = Choices("dp-sadmm", "fixed", batch_size, STEPS, accountant="rdp", smoothing=smoothing)
-    recipe = make_recipe(problem, BUDGET, private.n_rows, choices)
-    streams = make_streams()
-    return lambda: solve(recipe.solver, recipe.problem, PrivateOracle(private, recipe.plan, streams))
+    return make_recipe(problem, BUDGET, private.n_rows, choices)

@@ -24,6 +24,11 @@ HEADINGS = {
         "DP-SADMM with an L1 penalty through solver, plan, oracle, secret batch and cryptographic noise, on compiled "
         "kernels and on their NumPy twins.",
     ),
+    "split": (
+        "What one iteration consists of",
+        "The same iteration on compiled kernels, its parts each measured by itself; the rest is what they leave of the "
+        "whole.",
+    ),
     "smoothing": ("Smoothing and noise", "Ring smoothing by recursion, against the Fourier transform, and the noise."),
     "fit": (
         "Whole fits",

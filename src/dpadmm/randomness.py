@@ -29,6 +29,19 @@ ROWS_BLOCK = 1 << 13
 SIZES_BLOCK = 1 << 8
 
 
+_process = os.getpid()
+"""Number of this process, asked for once a fork: to ask the system at each draw takes as long as to draw."""
+
+
+def _look_at_process() -> None:
+    global _process
+    _process = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_look_at_process)
+
+
 def _cryptographic_generator() -> np.random.Generator:
     from randomgen import AESCounter
 
@@ -36,7 +49,10 @@ def _cryptographic_generator() -> np.random.Generator:
 
 
 class _Stream:
-    """One generator that re-keys itself when it finds itself in a forked child."""
+    """One generator that re-keys itself when it finds itself in a forked child.
+
+    A fork behind the back of Python goes unnoticed here; in such a child no oracle asks, which looks for itself.
+    """
 
     def __init__(self, make: Callable[[], np.random.Generator]) -> None:
         self._make = make
@@ -45,10 +61,10 @@ class _Stream:
     def _rekey(self) -> None:
         self._lock = threading.Lock()
         self._generator = self._make()
-        self._pid = os.getpid()
+        self._born_in = _process
 
     def _current(self) -> np.random.Generator:
-        if os.getpid() != self._pid:
+        if self._born_in != _process:
             self._rekey()
         return self._generator
 
@@ -144,19 +160,35 @@ class NoiseStream(_Stream):
         super().__init__(make)
 
     def _rekey(self) -> None:
-        self._block = np.empty(0)
+        self._waiting: dict[int, list[NDArray[np.float64]]] = {}
         super()._rekey()
 
     def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
         generator = self._current()
         size = shape[0] if len(shape) == 1 else math.prod(shape)
+        if self._secret:
+            try:
+                drawn = self._waiting[size].pop()
+            except (KeyError, IndexError):
+                drawn = self._drawn_ahead(generator, size)
+        else:
+            # Compiled normals differ in the last bits: what a seed repeats is the same with all kernels.
+            with self._lock:
+                drawn = reference.normals(generator, size)
+        return drawn if len(shape) == 1 else drawn.reshape(shape)
+
+    def _drawn_ahead(self, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Noise for this release, and for as many more of its size as a block holds.
+
+        Each has memory of its own and is handed out once: no two threads ever pop the same, and who holds one cannot
+        see those to come.
+        """
+        releases = max(1, NOISE_BLOCK // max(1, size))
         with self._lock:
-            if size > self._block.size:
-                # The compiled kernel differs in the last bits: what a seed repeats is the same with all kernels.
-                make = kernels.active().normals if self._secret else reference.normals
-                self._block = np.concatenate([self._block, make(generator, max(size, NOISE_BLOCK))])
-            taken, self._block = self._block[:size].copy(), self._block[size:]
-        return taken if len(shape) == 1 else taken.reshape(shape)
+            block: NDArray[np.float64] = kernels.active().normals(generator, releases * size)
+        first, *rest = [noise.copy() for noise in block.reshape(releases, size)]
+        self._waiting[size] = rest
+        return first
 
     def discrete_gaussian(self, sigma: NDArray[np.int64]) -> NDArray[np.int64]:
         """One exact sample of the discrete Gaussian for each standard deviation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import json
 import multiprocessing
 import os
@@ -14,8 +15,15 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from dpadmm import DPLogisticRegression
-from dpadmm.errors import InvalidParameter
+from dpadmm import DPLogisticRegression, randomness
+from dpadmm.errors import InvalidParameter, QueryRefused
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.plan import Request
+from dpadmm.privacy.sampling import make_sampler
+from dpadmm.problem import Logistic
 from dpadmm.randomness import NOISE_BLOCK, NoiseStream, SamplingStream, Streams, make_streams
 
 N, D = 60, 4
@@ -78,6 +86,39 @@ class TestFork:
 
         noise = in_forked_child(child) + draw(streams)[0]
         assert len(set(noise)) == len(noise)
+
+    @needs_fork
+    @ignore_fork_warning
+    def test_what_waits_is_dropped_in_a_child(self):
+        streams = make_streams(None)
+        draw(streams)
+        inherited = [noise.tolist() for noise in streams.noise._waiting[6]]
+
+        def child():
+            drawn = [streams.noise.standard_normal((6,)).tolist() for _ in range(3)]
+            return drawn + [noise.tolist() for noise in streams.noise._waiting[6]]
+
+        own = in_forked_child(child)
+        assert len(own) == NOISE_BLOCK // 6
+        assert not {tuple(noise) for noise in own} & {tuple(noise) for noise in inherited}
+
+    @needs_fork
+    @ignore_fork_warning
+    def test_an_oracle_notices_even_a_fork_behind_the_back_of_python(self):
+        """Streams rely on being told of forks; an oracle asks the system, and then asks no stream."""
+        plan = calibrate(Budget(1.0, 1e-6), [Request("gradient", 2, 1.0)], make_sampler("fixed", N, 10), N)
+        oracle = PrivateOracle(LocalRows(X, 2.0 * Y - 1.0, Logistic()), plan, make_streams(None))
+        oracle.gradient(np.zeros(D))
+
+        def refused():
+            try:
+                oracle.gradient(np.zeros(D))
+            except QueryRefused:
+                return True
+            return False
+
+        with mock.patch.object(os, "fork", ctypes.CDLL(None).fork):
+            assert in_forked_child(lambda: [refused(), randomness._process == os.getpid()]) == [True, False]
 
     @needs_fork
     @ignore_fork_warning
@@ -228,11 +269,24 @@ class TestNoiseIsNeverReused:
         """Neither does the stream hold a handed-out value, nor can a caller write into values to come."""
         stream = make_streams(None).noise
         first = stream.standard_normal((5,))
-        assert not np.isin(first, stream._block).any()
-        assert first.base is None or not np.shares_memory(first, stream._block)
-        waiting = stream._block.copy()
+        waiting = stream._waiting[5]
+        assert len(waiting) == NOISE_BLOCK // 5 - 1
+        assert not np.isin(first, waiting).any()
+        assert first.base is None
+        assert not any(each is not other and np.shares_memory(each, other) for each in waiting[:3] for other in waiting)
+        values = np.copy(waiting)
         first[:] = 0
-        np.testing.assert_array_equal(stream._block, waiting)
+        np.testing.assert_array_equal(waiting, values)
+        second = stream.standard_normal((5,))
+        np.testing.assert_array_equal(second, values[-1])
+        assert not np.isin(second, waiting).any()
+
+    @pytest.mark.parametrize("sizes", [[5] * 3000, [5, 3, 5, 700, 1, 9000, 5]])
+    def test_a_seed_gives_the_normals_of_its_generator_one_after_another(self, sizes):
+        stream = make_streams(5).noise
+        drawn = np.concatenate([stream.standard_normal((size,)) for size in sizes])
+        own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5).spawn(2)[1]))
+        np.testing.assert_array_equal(drawn, own.standard_normal(sum(sizes)))
 
     def test_two_fits_of_one_process(self):
         assert not np.array_equal(fit().coef_, fit().coef_)

@@ -14,6 +14,7 @@ from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Batch, make_sampler
 from dpadmm.problem import HuberisedHinge, Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
 
 N, D = 200, 13
@@ -47,6 +48,19 @@ def test_the_short_way_leads_to_the_same_sum(engine, dtype, loss, size):
             found = rows.gradient_sum(x, 0.3, batch)
             np.testing.assert_array_equal(found, rows._clipped_sum(x, None, 0.3, 0.3, batch))
     assert found.shape == (D + 1,)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+def test_rows_measured_anew_are_clipped_by_their_new_norms(engine):
+    """What was noted of the rows for earlier batches holds the old norms, and serves no longer."""
+    rows, batch = held(), Batch(RNG.permutation(N))
+    with kernels.use(engine), np.errstate(all="ignore"):
+        before = rows.gradient_sum(POINT, 0.3, batch)
+        seen = rows.measured_by(SpikedMap(np.full(D + 1, 50.0), np.ones(D + 1), 0.5))
+        after = seen.gradient_sum(POINT, 0.3, batch)
+        np.testing.assert_array_equal(after, seen._clipped_sum(POINT, None, 0.3, 0.3, batch))
+        np.testing.assert_array_equal(before, rows.gradient_sum(POINT, 0.3, batch))
+    assert np.linalg.norm(after) < 0.5 * np.linalg.norm(before)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from dpadmm.kernels.lanes import BLOCK, CACHE_LINE, ROWS_ADDED, add_rows, copy_r
 from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
 
 U = np.uintp
+AHEAD = 4 * BLOCK
+"""Rows of a batch asked for before they are needed: a cache holds more, but no more can be on their way at once."""
 SPARSE_BLOCK = 64
 """Sparse rows handled together: more, because each is short."""
 
@@ -236,35 +238,48 @@ def dense_sum(
     parameter,
     total,
 ):
-    d, outputs, tasks, twice = X.shape[1], points.shape[0], target.shape[0], 2 * BLOCK
+    table = (X, (lower, upper, inverse), factors, norms, target, rows, weights, None)
+    _sum_dense(table, (start, stop), points, anchors, (code, parameter, gradient_clip, clip), total)
+
+
+@kernel()
+def dense_batch(X, facts, rows, x, clip, code, parameter, total):
+    drawn = np.empty((facts.shape[1], rows.size))
+    _gather(X, facts, rows, drawn)
+    # What is known of the rows now lies in the order of the batch, and only they themselves lie anywhere.
+    table = (X, (None, None, None), drawn[0], drawn[1], drawn[2:], None, None, rows)
+    point, out = x.astype(X.dtype).reshape((1, x.size)), total.reshape((1, x.size))
+    _sum_dense(table, (0, rows.size), point, None, (code, parameter, clip, clip), out)
+
+
+@kernel(inline=True)
+def _gather(X, facts, rows, drawn):
+    """Facts of the rows in the order of the batch; the first rows themselves are asked for meanwhile."""
+    address, width = U(facts.ctypes.data), U(facts.shape[1]) * U(facts.itemsize)
+    for r in range(U(rows.size)):
+        _prefetch(address + U(rows[r]) * width)
+    for r in range(U(rows.size)):
+        for k in range(U(facts.shape[1])):
+            drawn[k, r] = facts[U(rows[r]), k]
+        if r < U(AHEAD):
+            _fetch(X, rows, r, U(1))
+
+
+@kernel()
+def _sum_dense(table, span, points, anchors, rule, total):
+    d, outputs, tasks, twice = table[0].shape[1], points.shape[0], table[4].shape[0], 2 * BLOCK
     # Two arrays, cut up: to make an array takes as long as to add a few rows.
     out = _aligned_zeros(outputs, padded_width(d) + padded_width(1))
     constants = out[:, padded_width(d)]
     room = _aligned_zeros(6 + tasks + 3 * outputs, twice)
     index, known, sizes, label = room[0].view(np.uintp), room[1:4], room[4:6], room[6 : 6 + tasks]
     margin, slope, there = _thirds(room[6 + tasks :], outputs, anchors)
-    _add_dense(
-        (X, (lower, upper, inverse), factors, norms, target, rows, weights),
-        (start, stop),
-        points,
-        anchors,
-        (code, parameter, gradient_clip, clip),
-        (index, known[0], known[1], known[2], label),
-        (margin, there, slope, sizes),
-        out,
-        constants,
-    )
+    notes = (index, known[0], known[1], known[2], label)
+    _add_dense(table, span, points, anchors, rule, notes, (margin, there, slope, sizes), out, constants)
     for k in range(U(outputs)):
         for j in range(U(d)):
             total[k, j] = out[k, j]
         total[k, U(d)] = constants[k]
-
-
-@kernel()
-def dense_batch(X, factors, norms, target, rows, x, clip, code, parameter, total):
-    point, span = x.astype(X.dtype).reshape((1, x.size)), (0, rows.size)
-    asked = (point, None, clip, clip, code, parameter, total.reshape((1, x.size)))
-    dense_sum(X, None, None, None, factors, norms, target, rows, None, *span, *asked)
 
 
 @kernel(borrows=True)
@@ -273,7 +288,7 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
 
     Two blocks take turns: the next one is read while the slopes of the last are on their way.
     """
-    X, bounds, factors, norms, target, rows, weights = table
+    X, bounds, factors, norms, target, rows, weights, drawn = table
     code, parameter, gradient_clip, clip = rule
     index, factor, norm, weight, label = notes
     margin, there, slope, sizes = room
@@ -288,8 +303,10 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
             BLOCK, position, end, after, rows, weights, factors, norms, target, index, factor, norm, weight, label
         )
         if count:
+            first_after = _numbered(drawn, first_after, after, count, index)
             if rows is not None:
                 _fetch(X, index, after, count)
+            _fetch_ahead(X, drawn, position)
             count = _padded(count, after, index, weight)
             dot_rows(X, bounds, index, first_after, after, count, factor, points, margin)
             if anchors is not None:
@@ -304,12 +321,34 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
 
 
 @kernel(inline=True)
+def _numbered(drawn, first, at, count, index):
+    """Places in a batch become numbers of the rows that were drawn. Returns what is now known of the first."""
+    if drawn is None:
+        return first
+    for r in range(count):
+        place = index[at + r] if first < 0 else U(first) + r
+        index[at + r] = U(drawn[place])
+    return np.intp(-1)
+
+
+@kernel(inline=True)
 def _fetch(X, index, at, count):
     """Ask for rows that lie anywhere before the first is needed."""
     width, address = U(X.shape[1]) * U(X.itemsize), U(X.ctypes.data)
     for r in range(at, at + count):
+        row = address + U(index[r]) * width
         for offset in range(U(0), width, U(CACHE_LINE)):
-            _prefetch(address + index[r] * width + offset)
+            _prefetch(row + offset)
+        _prefetch(row + width - U(1))
+
+
+@kernel(inline=True)
+def _fetch_ahead(X, drawn, position):
+    """Ask for the next rows of a batch that were not asked for yet."""
+    if drawn is not None:
+        start, end = position + U(AHEAD - BLOCK), U(drawn.size)
+        if start < end:
+            _fetch(X, drawn, start, min(U(BLOCK), end - start))
 
 
 # -- sparse rows ---------------------------------------------------------------------------------------------------

@@ -97,9 +97,7 @@ def dense_sum(
 
 def dense_batch(
     X: NDArray[Any],
-    factors: Array,
-    norms: Array,
-    target: NDArray[Any],
+    facts: Array,
     rows: NDArray[np.intp],
     x: Array,
     clip: float,
@@ -109,10 +107,11 @@ def dense_batch(
 ) -> None:
     """`dense_sum` over a mini-batch of a table without bounds at one vector: fewer arguments to hand over.
 
-    `x` and `total` are (d + 1,) float64.
+    `facts` are (n, 3): factor, norm and target of a row side by side, so that a row drawn at random brings one cache
+    line of them and not three. `x` and `total` are (d + 1,) float64.
     """
     point, out, stop = x[None].astype(X.dtype), total[None], len(rows)
-    known = (factors, norms, target)
+    known = (facts[:, 0], facts[:, 1], facts[:, 2:].T)
     dense_sum(X, None, None, None, *known, rows, None, 0, stop, point, None, clip, clip, code, parameter, out)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import ddot
 
 from dpadmm import kernels
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
@@ -325,9 +326,9 @@ class PrivateOracle:
         for point in points:
             if point.shape != self._seen.point_shape:
                 raise QueryRefused(f"the oracle answers at points of shape {self._seen.point_shape} only")
-            entries = point.ravel()
+            entries = point if point.ndim == 1 else point.ravel()
             # NaN and infinity fail the comparison too.
-            if not entries.dot(entries) <= LARGEST_SQUARE:
+            if not ddot(entries, entries) <= LARGEST_SQUARE:
                 raise Diverged("the solver asked for a gradient at a point that is not finite; use a smaller step")
         self._asked[kind] += 1
         return query

@@ -72,7 +72,7 @@ class LocalRows:
         self._loss = loss
         self._code, self._parameter = _kernel_loss(loss)
         self._has_code = isinstance(self._code, int)
-        self._norms = self._table.norms
+        self._measure(self._table.norms)
         self._row_norm = row_norm
         self._weights = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
         self._matrix: Array | None = None
@@ -86,6 +86,11 @@ class LocalRows:
         self._as_matrix = np.s_[:, None] if self._is_sparse else np.s_[None]
         self._arrays, self._precision, self._width = _kernel_table(table)
         self._effort = SPARSE_EFFORT if self._is_sparse else 1
+
+    def _measure(self, norms: Array) -> None:
+        """Contributions are clipped by these norms from now on."""
+        self._norms = norms
+        self._facts: Array | None = None
 
     def bare(self) -> LocalRows:
         """All but the table, a few numbers a row: what is kept where the table is read anew for each sum."""
@@ -118,10 +123,16 @@ class LocalRows:
         rows = batch.rows
         if not self._is_plain or rows is None or batch.weights is not None or len(rows) > LONGEST_RUN:
             return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+        facts = self._facts_side_by_side() if self._facts is None else self._facts
+        point, total = np.ascontiguousarray(x), np.empty(x.size)
+        kernels.active().dense_batch(self._X, facts, rows, point, clip_norm, self._code, self._parameter, total)
         self._pages.after(len(rows) * PAGE_BYTES)
-        known, total = (self._norms, self._columns, rows, np.ascontiguousarray(x)), np.empty(x.size)
-        kernels.active().dense_batch(self._X, self._arrays[-1], *known, clip_norm, self._code, self._parameter, total)
         return total
+
+    def _facts_side_by_side(self) -> Array:
+        """Factor, norm and target of each row, as `dense_batch` wants them: made once, for the first batch."""
+        self._facts = np.stack([self._table.factors, self._norms, self._columns[0]], axis=1)
+        return self._facts
 
     def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
         return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
@@ -216,7 +227,7 @@ class LocalRows:
         squares = np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows, _ in seen._blocks()])
         bounds = np.linalg.norm(seen._matrix) * self._table.norms
         rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
-        seen._norms = np.where(squares < SMALLEST_SQUARE, bounds, np.sqrt(squares)) + rounding * bounds
+        seen._measure(np.where(squares < SMALLEST_SQUARE, bounds, np.sqrt(squares)) + rounding * bounds)
         seen._see(seen._matrix.shape[1])
         return seen
 
@@ -225,7 +236,7 @@ class LocalRows:
         if self._matrix is not None:
             raise QueryRefused("coordinates change from those of the table")
         seen = copy.copy(self)
-        seen._norms = spiked_norms(self._table, spiked)
+        seen._measure(spiked_norms(self._table, spiked))
         return seen
 
     # -- clipped gradients ---------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ class Tail:
             return self._composed(state, gradient, step, beta, weight, y_first, rate, momentum)
         after, numbers = np.empty(state.size), (step, beta, rate, momentum, weight)
         if self._is_plain:
-            kernels.active().plain_tail(state, gradient, *fused[0][-3:], *numbers, y_first, after)
+            kernels.active().plain_tail(state, gradient, *self._plain_rule, *numbers, y_first, after)
         else:
             kernels.active().tail(state, gradient, *fused[0], *numbers, *fused[1], y_first, after)
         return after
@@ -117,6 +117,12 @@ class Tail:
         offset = None if constraint.offset is None else np.repeat(constraint.offset, outputs)
         ridge, threshold = np.repeat(self.problem.ridge_weights, outputs), np.repeat(prox[0], outputs)
         return (*sizes, *matrices, offset, ridge, threshold, prox[1]), ring
+
+    @cached_property
+    def _plain_rule(self) -> tuple[Any, ...]:
+        """Ridge, threshold and stiffness: what a plain step needs of the fused arguments."""
+        assert self._fused is not None
+        return self._fused[0][-3:]
 
     @cached_property
     def _is_plain(self) -> bool:
