@@ -13,6 +13,7 @@ from dpadmm import load_model
 from dpadmm.audit.saved import restated
 from dpadmm.cli.app import run
 from dpadmm.cli.audit import SOLVER_RUNS
+from dpadmm.estimators import recipe
 from dpadmm.estimators.persistence import _checksum
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.solvers.base import SOLVERS
@@ -158,6 +159,13 @@ class TestModels:
         assert result["statement_agrees"]
         assert result["no_attack"] is None
         assert any(named in attack for attack in result["attacks"])
+
+    def test_a_model_of_other_defaults_is_attacked_and_the_reason_named(self, tmp_path, capsys, monkeypatch):
+        model = fitted(tmp_path, "--solver", "full-admm", "--steps", "2")
+        monkeypatch.setattr(recipe, "default_clip", lambda loss, reach: 0.3)
+        capsys.readouterr()
+        assert run(["audit", model, *SMALL]) == 0
+        assert "or its defaults have changed since" in " ".join(capsys.readouterr().out.split())
 
     def test_searches_are_attacked_too(self, tmp_path, capsys):
         write_inputs(tmp_path)

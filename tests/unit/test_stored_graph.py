@@ -10,7 +10,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from dpadmm import DPLogisticRegression, load_model
+from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.persistence import _checksum
+from dpadmm.oracles.base import PrivateOracle
 
 FEATURES, EDGES = 500, 2000
 
@@ -51,6 +53,21 @@ def test_a_matrix_comes_back_and_trains_again(form, tmp_path):
     assert abs(loaded.graph - model.graph).max() == 0.0
     again = clone(loaded).set_params(random_state=0).fit(X, (X[:, 0] > 0).astype(int))
     assert np.array_equal(again.weights_, model.weights_)
+
+
+@pytest.mark.parametrize("kind", [object, "float16", complex, str])
+@pytest.mark.parametrize("penalty", ["graph", "l1"])
+def test_a_matrix_that_no_file_could_hold_is_refused_before_anything_is_asked(kind, penalty, monkeypatch):
+    monkeypatch.setattr(PrivateOracle, "release", None)
+    model = DPLogisticRegression(1.0, 1e-6, penalty=penalty, graph=np.array([[1, -1]]).astype(kind), classes=[0, 1])
+    with pytest.raises(InvalidParameter, match="graph matrix of type"):
+        model.fit(np.ones((40, 2)), np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("kind", [bool, "int8", int, "float32", float])
+def test_whole_and_real_numbers_are_stored(kind, tmp_path):
+    model, _ = fitted(np.array([[1, 0], [1, 1]]).astype(kind), 2)
+    assert load_model(model.save(tmp_path / "model")).graph.dtype == np.dtype(kind)
 
 
 def test_edges_stay_words(tmp_path):

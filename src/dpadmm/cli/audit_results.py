@@ -89,11 +89,8 @@ def tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool)
 
 def _tried(found: ModelAudit) -> list[tuple[str, str]]:
     """What was attacked, and whether the solver was run too."""
-    asked = (
-        "once, and asked what was planned"
-        if found.rehearsed
-        else "no: only for a single fit without hidden passes, all of whose options are stored"
-    )
+    unlike = "it makes hidden passes, is a search, has options that are not stored, or its defaults have changed since"
+    asked = "once, and asked what was planned" if found.rehearsed else f"no: {unlike}"
     if found.attacks[1:]:
         attacks = f"{len(found.attacks)} times, with as many runs each: {'; '.join(found.attacks)}"
     else:

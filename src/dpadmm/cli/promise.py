@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,18 +10,28 @@ if TYPE_CHECKING:
     from dpadmm.privacy.statement import PrivacyStatement
 
 SEEDED = "seeded: NOT private. Trained without a seed it would be "
+AGAIN = "a person with several rows is protected less, and every further fit on these rows costs again"
+
+EXPLANATION = re.compile(r"[:;].*|, (?:as in|so that)\b.*")
+"""What an assumption says beyond itself: reasons, examples and advice."""
 
 
 def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None = None) -> list[tuple[str, str]]:
-    """Lines of a summary of the model that was written into a folder, and charged to a data set of a ledger."""
+    """At most six lines on the model that was written into a folder, and charged to a data set of a ledger."""
     private = (
         f"({statement.epsilon:g}, {statement.delta:g})-differentially private under {statement.relation} neighbours"
     )
+    certified = f"ε = {statement.epsilon_achieved:.6g} certified by the {statement.accountant} accountant"
     return [
-        ("promise", f"{SEEDED if statement.seeded else ''}{private}"),
-        ("certified", f"ε = {statement.epsilon_achieved:.6g} by the {statement.accountant} accountant"),
+        ("promise", f"{SEEDED if statement.seeded else ''}{private}; {certified}"),
+        ("unit", f"{statement.unit}: {AGAIN}"),
+        ("assumes", "; ".join(map(_in_short, statement.assumptions))),
         *([("warning", statement.outlook)] if statement.outlook else []),
         # The place of a ledger is not repeated: its address may hold a password.
         *([("charged to", f"{charged}; `dpadmm ledger show LEDGER` says what is left")] if charged else []),
         ("statement", f"`dpadmm statement {folder}`: every query, proof and assumption"),
     ]
+
+
+def _in_short(assumption: str) -> str:
+    return EXPLANATION.sub("", assumption).replace("the queries above", "its queries")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.stored_graph import require_storable
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.incidence import EdgeList
@@ -73,6 +74,7 @@ class Steps:
         """Sort what the user gave; a graph to come is stood for by its smallest relative."""
         _require_place("bounds", bounds, BoundsStep, "PrivateQuantileClipper")
         _require_place("graph", graph, GraphStep, "PrivateGraph")
+        require_storable(graph)
         asked = graph if isinstance(graph, GraphStep) else None
         if asked is not None and penalty != "graph":
             raise InvalidParameter(
