@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -17,7 +18,8 @@ from scipy import sparse
 
 from dpadmm import DPLogisticRegression, kernels
 from dpadmm.errors import InvalidParameter
-from dpadmm.kernels import Work, compiled, jit, reference, sources, threads
+from dpadmm.kernels import Work, compiled, jit, reference, slopes, sources, threads
+from dpadmm.kernels.clipping import SAFETY, clip_slopes
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.sampling import Batch
@@ -116,7 +118,7 @@ VARIANTS = [
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("kind", ["dense_sum", "sparse_sum"])
 def test_clipped_sums_agree(kind, name, dtype, bounded, batch, difference):
-    for d in (1, 7, 54):
+    for d in (1, 7, 54, 80):
         given = arguments(name, d, d, dtype, kind == "sparse_sum", bounded, batch, difference)
         with np.errstate(all="ignore"):
             expected = filled(getattr(reference, kind), given[-6].shape, *given)
@@ -136,6 +138,45 @@ def test_the_exponential_of_the_logistic_slope(margin):
         rest = (np.array([[margin, 0.0]]), None, np.inf, np.inf, LOGISTIC, 0.0)
         found, expected = (filled(space.dense_sum, (1, 2), *given, *rest) for space in (compiled, reference))
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)
+
+
+def test_the_logistic_slope_of_float32_rows_is_right_to_float32_in_the_tails_too():
+    """One row of one feature 1 with no clip: the sum is the slope at a margin that float32 holds without an error."""
+    margins = np.concatenate([np.linspace(-87, 88, 1501), [0.0, 1e-30, -1e30, 1e30]]).astype(np.float32)
+    one, X = np.ones(1), np.ones((1, 1), np.float32)
+    for label in (-1.0, 1.0):
+        given = (X, None, None, None, one, one, np.array([[label]]), None, None, 0, 1)
+        for margin in margins:
+            rest = (np.array([[margin, 0.0]], np.float32), None, np.inf, np.inf, LOGISTIC, 0.0)
+            found, expected = (filled(space.dense_sum, (1, 2), *given, *rest) for space in (compiled, reference))
+            np.testing.assert_allclose(found, expected, rtol=3e-7, atol=1e-38)
+
+
+def test_the_compiled_clip_is_the_clip():
+    """Slopes given as fractions, and numbers at the ends of what a double holds."""
+    numerators = [0.0, 1e-300, -1e-9, 1.0, -3.0, 1e150, -1e300, np.inf, -np.inf, np.nan]
+    norms = [0.0, 1e-280, 1e-9, 1.0, 2.5, 1e140, np.inf, np.nan]
+    for limit in (1e-100, 0.5, 1e100, np.inf):
+        for top, bottom, norm in itertools.product(numerators, (1.0, 1.7, 1e30), norms):
+            with np.errstate(all="ignore"):
+                found = slopes.clipped(top, bottom, norm, limit * SAFETY)
+                expected = clip_slopes(np.array([top / bottom]), np.array([norm]), limit)[0]
+            np.testing.assert_allclose(found, expected, rtol=1e-14, atol=1e-300)
+            assert found == 0.0 or abs(found) * norm <= limit * (1 - 9e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [5, 16, 54, 64, 130])
+def test_a_clipped_row_is_as_long_as_allowed_and_no_longer(d, dtype):
+    rng = np.random.default_rng(d)
+    X = (rng.standard_normal((40, d)) * 10.0 ** rng.integers(0, 4, (40, 1))).astype(dtype)
+    rows = LocalRows(RowMap(1e9, False).pack(X), np.ones(40), Logistic())
+    with kernels.use("compiled"):
+        for clip in (1e-3, 0.1):
+            sums = [rows.gradient_sum(np.zeros(d), clip, Batch(np.array([i]))) for i in range(40)]
+            lengths = np.linalg.norm(sums, axis=1)
+            assert lengths.max() <= clip
+            assert lengths.min() >= clip * (1 - 2e-6)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -14,7 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dpadmm.kernels.clipping import SAFETY
-from dpadmm.kernels.codes import SOFTMAX
+from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.kernels.entries import add_entries, dot_entries
 from dpadmm.kernels.jit import kernel
 from dpadmm.kernels.lanes import BLOCK, CACHE_LINE, ROWS_ADDED, add_rows, copy_run, dot_rows, none_is_zero, padded_width
@@ -41,6 +41,12 @@ def _prefetch(typing: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
+@intrinsic
+def _is_single(typing: Any, array: Any) -> Any:
+    """Whether an array is of float32: a constant to the compiler."""
+    return types.boolean(array), lambda context, builder, signature, args: ir.IntType(1)(array.dtype == types.float32)
+
+
 # -- slopes and clip of one block: arrays (outputs, rows), of which those from `at` on -----------------------------
 
 
@@ -52,7 +58,8 @@ def _slopes(code, parameter, margin, target, block, out):
     else:
         for k in range(U(margin.shape[0])):
             for r in block:
-                out[k, r] = slope_at(code, parameter, margin[k, r], target[k, r])
+                numerator, denominator = slope_at(code, parameter, margin[k, r], target[k, r], False)
+                out[k, r] = numerator / denominator
 
 
 @kernel("contract")
@@ -131,19 +138,31 @@ def _general_coefficients(
 
 
 @kernel(inline=True)
-def _coefficients(
-    code, parameter, margin, anchored, target, norms, weights, at, length, count, gradient_clip, clip, out, sizes
-):
-    """Weights times clipped slopes. One output without an anchor is the usual case and a few vector instructions."""
-    if out.shape[0] == 1 and not anchored.shape[0] and code != SOFTMAX:
-        for r in range(at, at + U(length)):
-            slope = slope_at(code, parameter, margin[U(0), r], target[U(0), r])
-            out[U(0), r] = weights[r] * clipped(slope, norms[r], clip * SAFETY)
-    else:
+def _cut_slopes(code, parameter, margin, target, norms, weights, at, length, limit, out, single):
+    """Weights times clipped slopes of one output: a few vector instructions if the code is known to the compiler."""
+    for r in range(at, at + U(length)):
+        numerator, denominator = slope_at(code, parameter, margin[U(0), r], target[U(0), r], single)
+        out[U(0), r] = weights[r] * clipped(numerator, denominator, norms[r], limit)
+
+
+@kernel(inline=True)
+def _coefficients(rule, single, margin, anchored, target, norms, weights, at, length, count, out, sizes):
+    """Weights times clipped slopes. One output without an anchor is the usual case, and has a loop for each loss."""
+    code, parameter, gradient_clip, clip = rule
+    limit = clip * SAFETY
+    if out.shape[0] > 1 or anchored.shape[0] or code == SOFTMAX:
         block = range(at, at + count)
         _general_coefficients(
             code, parameter, margin, anchored, target, norms, weights, gradient_clip, clip, block, out, sizes
         )
+    elif code == LOGISTIC:
+        _cut_slopes(LOGISTIC, parameter, margin, target, norms, weights, at, length, limit, out, single)
+    elif code == HUBERISED_HINGE:
+        _cut_slopes(HUBERISED_HINGE, parameter, margin, target, norms, weights, at, length, limit, out, single)
+    elif code == HUBER:
+        _cut_slopes(HUBER, parameter, margin, target, norms, weights, at, length, limit, out, single)
+    else:
+        _cut_slopes(SQUARED, parameter, margin, target, norms, weights, at, length, limit, out, single)
 
 
 # -- the rows of one block: where they are, and what is known of each ----------------------------------------------
@@ -289,15 +308,15 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
     Two blocks take turns: the next one is read while the slopes of the last are on their way.
     """
     X, bounds, factors, norms, target, rows, weights, drawn = table
-    code, parameter, gradient_clip, clip = rule
     index, factor, norm, weight, label = notes
     margin, there, slope, sizes = room
     position, end, at, ready, first = U(span[0]), U(span[1]), U(0), U(0), np.intp(-1)
+    single: bool = _is_single(points)
     while True:
+        if rows is None and drawn is None and _is_single(X):
+            _fetch_known(factors, norms, target, position + U(2 * BLOCK))
         if ready:
-            _coefficients(
-                code, parameter, margin, there, label, norm, weight, at, BLOCK, ready, gradient_clip, clip, slope, sizes
-            )
+            _coefficients(rule, single, margin, there, label, norm, weight, at, BLOCK, ready, slope, sizes)
         after = U(BLOCK) - at
         position, count, first_after = _next_rows(
             BLOCK, position, end, after, rows, weights, factors, norms, target, index, factor, norm, weight, label
@@ -349,6 +368,17 @@ def _fetch_ahead(X, drawn, position):
         start, end = position + U(AHEAD - BLOCK), U(drawn.size)
         if start < end:
             _fetch(X, drawn, start, min(U(BLOCK), end - start))
+
+
+@kernel(inline=True)
+def _fetch_known(factors, norms, target, position):
+    """Ask for what is known of the rows of a block from `position` on, for which the processor's prefetcher is late."""
+    for offset in range(U(0), U(BLOCK * factors.itemsize), U(CACHE_LINE)):
+        place = position * U(factors.itemsize) + offset
+        _prefetch(U(factors.ctypes.data) + place)
+        _prefetch(U(norms.ctypes.data) + place)
+        for k in range(U(target.shape[0])):
+            _prefetch(U(target.ctypes.data) + k * U(target.shape[1] * target.itemsize) + place)
 
 
 # -- sparse rows ---------------------------------------------------------------------------------------------------
@@ -469,7 +499,6 @@ def sparse_sum(
 def _add_sparse(table, span, points, anchors, rule, notes, room, out):
     """Add the rows of a span to `out`, block by block."""
     stored, bounds, factors, norms, target, rows, weights = table
-    code, parameter, gradient_clip, clip = rule
     index, factor, norm, weight, label = notes
     margin, there, slope, sizes = room
     length, position, end, at = SPARSE_BLOCK, U(span[0]), U(span[1]), U(0)
@@ -482,7 +511,5 @@ def _add_sparse(table, span, points, anchors, rule, notes, room, out):
         _sparse_margins(stored, bounds, index, first, factor, at, count, points, margin)
         if anchors is not None:
             _sparse_margins(stored, bounds, index, first, factor, at, count, anchors, there)
-        _coefficients(
-            code, parameter, margin, there, label, norm, weight, at, length, count, gradient_clip, clip, slope, sizes
-        )
+        _coefficients(rule, False, margin, there, label, norm, weight, at, length, count, slope, sizes)
         _scatter(stored, bounds, index, first, at, count, slope, out)

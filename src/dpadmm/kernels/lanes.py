@@ -43,6 +43,8 @@ ROWS_TOGETHER = 4
 """Rows read at once where there are several outputs: each part of a point then serves four rows."""
 ROWS_ADDED = 8
 """Rows added to a sum at once; blocks are padded to a multiple of it."""
+VECTORS_HELD = 4
+"""Vectors of a point that stay in registers while rows are multiplied with it."""
 BLOCK = 16
 """Rows handled together: loops of constant length are a few vector instructions."""
 
@@ -189,7 +191,7 @@ class _Table:
         fetch(builder, builder.gep(place, [self.ahead]))
 
     def half_ahead(self, start: Any, rows_ahead: int, odd: bool, idle: Any) -> Callable[[Any], None]:
-        """What asks, column by column, for every second line of as much memory as the rows of a group take.
+        """What asks, DOUBLES columns at a time, for every second line of as much memory as the rows of a group take.
 
         It lies `FETCH_AHEAD` bytes and some rows after the group at `start`, if rows follow each other; if they lie
         anywhere, `idle` is asked for, which is at hand.
@@ -203,7 +205,7 @@ class _Table:
 
         def ask(column: Any) -> None:
             place = builder.gep(front, [builder.mul(column, column_bytes)])
-            for offset in range(0, group_bytes * self.lanes, 2 * CACHE_LINE):
+            for offset in range(0, group_bytes * DOUBLES, 2 * CACHE_LINE):
                 fetch(builder, builder.gep(place, [INDEX(offset)]))
 
         return ask
@@ -238,18 +240,32 @@ class _Table:
         with builder.if_then(builder.icmp_unsigned(">", rest, INDEX(0))):
             visit(whole, first_lanes(builder, rest, self.lanes))
 
+    def over_runs(self, longest: int, visit: Callable[[Any, int, Any], None]) -> None:
+        """Visit runs of `longest` vectors of columns, then a shorter one, its last vector under a mask."""
+        builder = self.builder
+        run = longest * self.lanes  # a power of two
+        whole = builder.and_(self.data.columns, INDEX(-run))
+        with counted(builder, whole, run) as column:
+            visit(column, longest, None)
+        rest = builder.sub(self.data.columns, whole)
+        for count in range(1, longest + 1):
+            in_last = builder.sub(rest, INDEX((count - 1) * self.lanes))
+            # Unsigned, so that a last vector of no or fewer columns is out as well.
+            ends_here = builder.icmp_unsigned("<", builder.sub(in_last, INDEX(1)), INDEX(self.lanes))
+            with builder.if_then(ends_here):
+                visit(whole, count, first_lanes(builder, in_last, self.lanes))
+
 
 def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: Matrix, row: Any) -> None:
     """The margins of eight rows at the one point; their lanes are added up together.
 
-    Rows of float32 are read a few columns of all eight at a time, which takes the fewest instructions. A processor can
-    wait for few lines of memory at once, so half are asked for here, half where the rows are added. Rows of float64
-    keep memory busy anyway: they are read one after another, or the prefetcher of the processor would lose them.
+    A processor can wait for few lines of memory at once, so half of what float32 rows need is asked for here, a little
+    with each row, and half where the rows are added. Rows of float64 keep memory busy anyway.
     """
     starts = table.addresses(row, ROWS_ADDED)
     if table.swift:
         ask = table.half_ahead(starts[0], 0, False, points.data)
-        sums = list(_products(builder, table, points, INDEX(0), 1, starts, ask).values())
+        sums = _products_in_order(builder, table, points, starts, ask)
     else:
         sums = [
             _products(builder, table, points, INDEX(0), 1, [start], partial(table.fetch_ahead, start))[0, 0]
@@ -261,6 +277,37 @@ def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: 
     margins = builder.fadd(products, splat(builder, table.intercept(points, INDEX(0)), ROWS_ADDED))
     scales = builder.load(factors.vector(INDEX(0), row, ROWS_ADDED), align=8)
     builder.store(builder.fmul(scales, margins), out.vector(INDEX(0), row, ROWS_ADDED), align=8)
+
+
+def _products_in_order(
+    builder: Any, table: _Table, points: Matrix, starts: list[Any], ask: Callable[[Any], None]
+) -> list[Any]:
+    """Products of the one point with a few rows, yet to be added up over lanes, each row read from end to end.
+
+    Up to `VECTORS_HELD` vectors of the point stay in registers meanwhile, and `ask` asks for later rows.
+    """
+    vector = ir.VectorType(table.scalar, table.lanes)
+    sums = [cgutils.alloca_once(builder, vector) for _ in starts]
+    for total in sums:
+        builder.store(ir.Constant(vector, None), total)
+
+    def multiply(column: Any, count: int, mask: Any) -> None:
+        columns = [builder.add(column, INDEX(v * table.lanes)) for v in range(count)]
+        masks = [None] * (count - 1) + [mask]
+        held = [
+            load(builder, points.element(INDEX(0), each), table.lanes, lanes)
+            for each, lanes in zip(columns, masks, strict=True)
+        ]
+        for r, (start, place) in enumerate(zip(starts, sums, strict=True)):
+            if r * DOUBLES < count * table.lanes:
+                ask(builder.add(column, INDEX(r * DOUBLES)))
+            total = builder.load(place)
+            for each, part, lanes in zip(columns, held, masks, strict=True):
+                total = fma(builder, table.entries(start, each, lanes), part, total)
+            builder.store(total, place)
+
+    table.over_runs(VECTORS_HELD, multiply)
+    return [builder.load(total) for total in sums]
 
 
 def _dot_tile(

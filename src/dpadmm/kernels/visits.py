@@ -90,7 +90,8 @@ def visits(
                 pushed[i] = back[i]
         else:
             _product(At, back, pushed)
-        slope = weights[k] * clipped(slope_at(code, parameter, _dot(row, x), target[k]), norms[k], clip * SAFETY)
+        numerator, denominator = slope_at(code, parameter, _dot(row, x), target[k], False)
+        slope = weights[k] * clipped(numerator, denominator, norms[k], clip * SAFETY)
         for j in range(d):
             x[j] += step * (beta * pushed[j] - (slope * row[j] + ridge[j] * x[j]))
         _solve(bands, x)
