@@ -130,7 +130,7 @@ def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slic
 
 
 def _squared(rows: Any) -> Any:
-    """The squares of all entries, in their place: a block is a copy of its rows, and nothing else is done to it later."""
+    """The squares of all entries, in their place: a block is a copy of its rows, and this is the last use of it."""
     values = rows.data if sparse.issparse(rows) else rows
     np.square(values, out=values)
     return rows

@@ -155,10 +155,13 @@ class RowMap:
         alive = finite & (factors >= SMALLEST_FACTOR)
         if keep is not None:
             alive &= keep
-        factors = np.where(alive, factors, 0.0)
-        norms = np.where(alive, np.maximum(factors * peak * ratio, SMALLEST_NORM), 0.0)
-        alive = np.isfinite(norms)
-        factors, norms = np.where(alive, factors, 0.0), np.where(alive, norms, 0.0)
+        factors[~alive] = 0.0
+        # In place: of a long table even a few numbers a row are gigabytes.
+        norms = factors * peak
+        norms *= ratio
+        np.maximum(norms, SMALLEST_NORM, out=norms)
+        alive &= np.isfinite(norms)
+        factors[~alive] = norms[~alive] = 0.0
         return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
 
     def apply(self, X: Matrix) -> Matrix:
@@ -267,4 +270,6 @@ def _shrink_factor(peak: NDArray[np.float64], ratio: NDArray[np.float64], bound:
     """min(1, bound / (peak · ratio)), without forming the product, which may overflow."""
     ratio = np.where(ratio > 0, ratio, 1.0)
     with np.errstate(over="ignore"):
-        return np.minimum(1.0, (bound / peak) / ratio)
+        shrink = bound / peak
+        shrink /= ratio
+        return np.minimum(1.0, shrink, out=shrink)
