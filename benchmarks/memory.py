@@ -41,13 +41,15 @@ def run(quick: bool) -> Iterator[Row]:
 def over_input(case: str, found: dict[str, Any]) -> Row:
     """Input and what `fit` adds to it, over the input."""
     value = None if "failed" in found else (found["input"] + found["extra"]) / found["input"]
-    return Row("memory", case, "peak over input", value, "×", 1.3, "at most", found.get("failed", ""), found)
+    note = found.get("failed") or f"{found['input'] / 1e6:.0f} MB and {found['extra'] / 1e6:.0f} MB"
+    return Row("memory", case, "peak over input", value, "×", 1.3, "at most", note, found)
 
 
 def on_disk(solver: str, size: int, found: dict[str, Any]) -> Row:
     case = f"{solver}, {size / 1e9:.0f} GB memory-mapped"
     value = None if "failed" in found else found["peak"] / 1e9
-    return Row("memory", case, "peak resident", value, "GB", 4.0, "at most", found.get("failed", ""), found)
+    note = found.get("failed") or f"{found['seconds']:.0f} s"
+    return Row("memory", case, "peak resident", value, "GB", 4.0, "at most", note, found)
 
 
 @contextmanager
