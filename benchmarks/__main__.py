@@ -37,8 +37,9 @@ def main() -> None:
     with threadpool_limits(1):
         about = {"date": date.today().isoformat(), "dpadmm": __version__, **machine.describe()}
         for part in options.only:
+            when = {"date": about["date"], "load": machine.load()}
             rows = measured(part, options.quick)
-            write(about, [*other_parts(part), *rows])
+            write(about, {**stored_parts(), part: when}, [*other_parts(part), *rows])
     print_rows([row for row in stored() if row.part in options.only])
 
 
@@ -54,15 +55,22 @@ def stored() -> list[Row]:
     return [Row(**row) for row in json.loads(RESULTS.read_text())["rows"]] if RESULTS.exists() else []
 
 
+def stored_parts() -> dict[str, dict[str, object]]:
+    """When each part was measured, and at what load."""
+    parts = json.loads(RESULTS.read_text()).get("parts", {}) if RESULTS.exists() else {}
+    return dict(parts)
+
+
 def other_parts(part: str) -> list[Row]:
     """What earlier runs found on the other parts."""
     return [row for row in stored() if row.part != part]
 
 
-def write(about: dict[str, object], rows: list[Row]) -> None:
+def write(about: dict[str, object], parts: dict[str, dict[str, object]], rows: list[Row]) -> None:
     RESULTS.parent.mkdir(exist_ok=True)
+    results = {"machine": about, "parts": parts, "rows": [row.as_json() for row in rows]}
     with replacing(RESULTS) as stream:
-        stream.write(json.dumps({"machine": about, "rows": [row.as_json() for row in rows]}, indent=1).encode())
+        stream.write(json.dumps(results, indent=1).encode())
 
 
 if __name__ == "__main__":

@@ -24,9 +24,13 @@ def describe() -> dict[str, Any]:
         "system": platform.system(),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "load": round(os.getloadavg()[0], 1),
         "bandwidth_gb_s": read_bandwidth() / 1e9,
     }
+
+
+def load() -> float:
+    """How many programs wanted a processor over the last minute, this one included."""
+    return round(os.getloadavg()[0], 1)
 
 
 def read_bandwidth(rounds: int = 7) -> float:

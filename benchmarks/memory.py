@@ -6,49 +6,67 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.peak import MAPPED_FEATURES, STEPS
+from benchmarks.peak import MAPPED_FEATURES, SOLVERS
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Row
 
 FILE_GB = "DPADMM_BENCH_FILE_GB"
-"""Variable with the size of the table on disk, 6 by default: more than may be resident. 20 takes minutes to write."""
+"""Variable with the size of the table on disk, 20 by default."""
 SPARE_DISK = 10 * 10**9
+"""What the table leaves of the disk; where that is not enough the table is smaller, and the row says how large."""
 TABLES = {
-    "dense f32, 400 MB": ("dense", "1000000", "100", "float32"),
-    "dense f64, 800 MB": ("dense", "1000000", "100", "float64"),
+    "dense f32, 1,000,000 × 100": ("dense", "1000000", "100", "float32"),
+    "dense f64, 1,000,000 × 100": ("dense", "1000000", "100", "float64"),
+    "dense f64, 100,000 × 1,000": ("dense", "100000", "1000", "float64"),
     "CSR, 200,000 × 50,000, 75 a row": ("sparse", "200000", "50000", "75"),
 }
+FEW_ROWS = ("dense", "20000", "1000", "float32")
+"""So few rows that what `auto` takes whatever their number is more than they are: without a target."""
 
 
 def run(quick: bool) -> Iterator[Row]:
     for case, arguments in TABLES.items():
-        yield over_input(case, in_fresh_process("-m", "benchmarks.peak", *arguments))
+        for solver in SOLVERS:
+            yield over_input(f"{solver}, {case}", in_fresh_process("-m", "benchmarks.peak", solver, *arguments), 1.3)
+    few = in_fresh_process("-m", "benchmarks.peak", "auto", *FEW_ROWS)
+    yield over_input("auto, dense f32, 20,000 × 1,000, few rows for the features", few)
     if not quick:
-        yield from on_disk()
+        with rows_on_disk() as (path, size):
+            for solver in SOLVERS:
+                yield on_disk(solver, size, in_fresh_process("-m", "benchmarks.peak", solver, "mapped", str(path)))
 
 
-def over_input(case: str, found: dict[str, Any]) -> Row:
+def over_input(case: str, found: dict[str, Any], target: float | None = None) -> Row:
     """Input and what `fit` adds to it, over the input."""
     value = None if "failed" in found else (found["input"] + found["extra"]) / found["input"]
-    return Row("memory", case, "peak over input", value, "×", 1.3, "at most", found.get("failed", ""), found)
+    note = found.get("failed") or f"{found['input'] / 1e6:.0f} MB and {found['extra'] / 1e6:.0f} MB"
+    return Row("memory", case, "peak over input", value, "×", target, "at most", note, found)
 
 
-def on_disk() -> Iterator[Row]:
+def on_disk(solver: str, size: int, found: dict[str, Any]) -> Row:
+    case = f"{solver}, {size / 1e9:.0f} GB memory-mapped"
+    value = None if "failed" in found else found["peak"] / 1e9
+    note = found.get("failed") or f"{found['seconds']:.0f} s"
+    return Row("memory", case, "peak resident", value, "GB", 4.0, "at most", note, found)
+
+
+@contextmanager
+def rows_on_disk() -> Iterator[tuple[Path, int]]:
+    """A table as large as was asked for or the disk allows, and its size in bytes; deleted afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="dpadmm-bench-"))
     try:
-        size = min(int(os.environ.get(FILE_GB, 6)) * 10**9, shutil.disk_usage(folder).free - SPARE_DISK)
-        write_rows(folder / "rows.npy", size // (4 * MAPPED_FEATURES))
-        found = in_fresh_process("-m", "benchmarks.peak", "mapped", str(folder / "rows.npy"))
+        free = shutil.disk_usage(folder).free - SPARE_DISK
+        n_rows = max(0, min(int(os.environ.get(FILE_GB, 20)) * 10**9, free)) // (4 * MAPPED_FEATURES)
+        write_rows(folder / "rows.npy", n_rows)
+        yield folder / "rows.npy", n_rows * 4 * MAPPED_FEATURES
     finally:
         shutil.rmtree(folder)
-    case = f"{size / 1e9:.0f} GB memory-mapped, {STEPS} steps"
-    value = None if "failed" in found else found["peak"] / 1e9
-    yield Row("memory", case, "peak resident", value, "GB", 4.0, "at most", found.get("failed", ""), found)
 
 
 def write_rows(path: Path, n_rows: int, block: int = 250_000) -> None:

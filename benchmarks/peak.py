@@ -1,11 +1,12 @@
 """Run by `benchmarks.memory` in a fresh process: fit one table and print how much memory that took.
 
-`python -m benchmarks.peak {dense,sparse,mapped} ...` prints {"input": bytes, "extra": bytes beyond what was resident
-before `fit`, "peak": bytes, "seconds": wall time}.
+`python -m benchmarks.peak {auto,full-admm} {dense,sparse,mapped} ...` prints {"input": bytes, "extra": bytes beyond
+what was resident before `fit`, "peak": bytes, "seconds": wall time}.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -19,21 +20,22 @@ import numpy as np
 from benchmarks.tables import Table, simulated, simulated_sparse
 from dpadmm import DPLogisticRegression
 
-STEPS = 5
+SOLVERS: dict[str, dict[str, object]] = {"auto": {}, "full-admm": {"solver": "full-admm", "steps": 5}}
+"""What each solver is given: the default nothing."""
 MAPPED_FEATURES = 100
 LARGEST_ALLOCATION = 8 << 30
 """A fit that copies a table larger than memory shall fail by itself, before the system kills something else."""
 
 
-def main(kind: str, *arguments: str) -> None:
+def main(solver: str, kind: str, *arguments: str) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_ALLOCATION, LARGEST_ALLOCATION))
     os.environ["DPADMM_KERNELS"] = "compiled"  # what a large table takes, so that its code is loaded before counting
     make = {"dense": dense, "sparse": sparse, "mapped": mapped}[kind]
     rows = make(*arguments)
-    fit(first_rows(rows, 2000))  # imports, compiles, fills the allocator
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    fit(solver, first_rows(rows, 2000))  # imports and compiles
+    count_from_here()
     before, start = resident("VmRSS"), perf_counter()
-    fit(rows)
+    fit(solver, rows)
     seconds = perf_counter() - start
     peak = resident("VmHWM")
     print(json.dumps({"input": input_bytes(rows), "extra": peak - before, "peak": peak, "seconds": seconds}))
@@ -57,9 +59,15 @@ def first_rows(rows: Table, count: int) -> Table:
     return Table(rows.X[:count], rows.y[:count])
 
 
-def fit(rows: Table) -> None:
+def fit(solver: str, rows: Table) -> None:
     classes = np.unique(rows.y[:1000])
-    DPLogisticRegression(1.0, 1e-10, solver="full-admm", steps=STEPS, classes=classes).fit(rows.X, rows.y)
+    DPLogisticRegression(1.0, 1e-10, classes=classes, **SOLVERS[solver]).fit(rows.X, rows.y)
+
+
+def count_from_here() -> None:
+    """Give back what was freed, which `fit` could otherwise take without it being seen, and forget the peak so far."""
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
 
 
 def input_bytes(rows: Table) -> int:

@@ -1,6 +1,6 @@
 """A slowdown fails here: ratios of compiled kernels to NumPy, never seconds, with room for a busy machine.
 
-A gate is about 60 % of the ratio of docs/performance.md, or of its target where the target is met.
+A gate is 60 % of the target of docs/performance.md, that of the import more than half above it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def best(measure: Callable[[], float | None], gate: float) -> float:
     [
         pytest.param(lambda: simulated(200_000, 54), 1.8, id="dense f32"),
         pytest.param(lambda: simulated(200_000, 54, dtype=np.float64), 1.8, id="dense f64"),
-        pytest.param(lambda: simulated(10_000, 784, classes=10), 0.75, id="softmax"),
+        pytest.param(lambda: simulated(10_000, 784, classes=10), 0.9, id="softmax"),
         pytest.param(lambda: simulated_sparse(50_000, 300, 12), 0.72, id="CSR"),
     ],
 )
@@ -43,9 +43,9 @@ def test_full_gradient(rows: Callable[[], Table], gate: float) -> None:
 @pytest.mark.parametrize(
     ("rows", "batch_size", "gate"),
     [
-        pytest.param(lambda: simulated(200_000, 54), 50, 2.2, id="dense, 54 features"),
-        pytest.param(lambda: simulated_sparse(50_000, 300, 12).dense(), 20, 2.0, id="dense, 300 features"),
-        pytest.param(lambda: simulated_sparse(50_000, 300, 12), 20, 4.4, id="CSR"),
+        pytest.param(lambda: simulated(200_000, 54), 50, 3.6, id="dense, 54 features"),
+        pytest.param(lambda: simulated_sparse(50_000, 300, 12).dense(), 20, 2.4, id="dense, 300 features"),
+        pytest.param(lambda: simulated_sparse(50_000, 300, 12), 20, 4.8, id="CSR"),
     ],
 )
 def test_iteration(rows: Callable[[], Table], batch_size: int, gate: float) -> None:

@@ -18,6 +18,7 @@ from dpadmm.kernels.reference import on_grid
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.wide import scaled_blocks
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan, Query
@@ -105,6 +106,18 @@ class TestSummation:
             assert max(seen) - min(seen) <= 1
             assert max(seen) <= LONGEST_RUN
             assert len(seen) <= math.ceil(n / shortest)
+
+    @pytest.mark.parametrize(
+        ("n", "d", "density"), [(70_000, 3, 0.4), (3000, 500, 0.05), (700, 2000, 1.0), (9, 200_000, 1e-4)]
+    )
+    @pytest.mark.parametrize("kind", ["dense", "csr"])
+    def test_blocks_of_a_wide_table_are_as_few_as_the_bound_assumes(self, n, d, density, kind):
+        X = sparse.random(n, d, density, "csr", random_state=0)
+        table = RowMap().pack(X if kind == "csr" else X.toarray())
+        lengths = [block.stop - block.start for _, block in scaled_blocks(table, np.ones(n))]
+        assert sum(lengths) == n
+        assert max(lengths) <= LONGEST_RUN
+        assert len(lengths) <= math.ceil(n / max(1, min(LONGEST_RUN, arithmetic.BLOCK_ENTRIES // (d + 2))))
 
     @pytest.mark.parametrize("rows", ["batch", "everything"])
     def test_rows_are_summed_in_short_runs(self, rows, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ from scipy import sparse
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, Ledger
 from dpadmm.errors import DpadmmError, InvalidParameter
+from dpadmm.estimators import room
 from dpadmm.estimators.penalties import PENALTIES
 from dpadmm.privacy.budget import Budget
 from dpadmm.problem import Constraint
@@ -121,6 +123,44 @@ def test_more_features_than_a_square_matrix_fits_in_memory(make, penalty):
     model = fit(make, X, penalty=penalty, steps=5)
     assert model.privacy_.solver == "auto"
     assert model.plan_.query("moments").statistic.name == "row-moments"
+
+
+class TestRoom:
+    """A model that this machine cannot hold is refused while that costs nothing."""
+
+    @EVERY
+    @pytest.mark.parametrize("more", [{}, {"penalty": "fused"}, {"bounds": (0, 1)}, {"solver": "dp-sadmm"}])
+    def test_more_features_than_a_vector_fits_in_memory(self, make, more, tmp_path):
+        ledger = Ledger.create(tmp_path / "ledger.db")
+        ledger.set_limit("table", Budget(2.0, 1e-5), owner="Ada")
+        X = sparse.csr_matrix((np.ones(N), np.arange(N), np.arange(N + 1)), shape=(N, 2**40))
+        with pytest.raises(InvalidParameter, match=r"weights, whose training needs .* GiB; .* of this machine"):
+            make(ledger=ledger, dataset="table", **more).fit(X, np.arange(N) % 2)
+        assert [entry.content["kind"] for entry in ledger.entries] == ["create", "limit"]
+
+    @pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "noisy-admm"])
+    def test_no_more_is_asked_for_than_training_takes(self, solver, monkeypatch):
+        d = 2**18
+        X = sparse.csr_matrix((np.ones(100), np.arange(100), np.arange(101)), shape=(100, d))
+        model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], solver=solver, steps=2)
+        tracemalloc.start()
+        model.fit(X, np.arange(100) % 2)
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        asked = 8 * (d + 1) * room.NUMBERS.get(solver, room.LEAST_NUMBERS)
+        assert asked <= taken
+        monkeypatch.setattr(room, "memory", lambda: asked)
+        model.fit(X, np.arange(100) % 2)
+        monkeypatch.setattr(room, "memory", lambda: asked - 1)
+        with pytest.raises(InvalidParameter, match="of this machine"):
+            model.fit(X, np.arange(100) % 2)
+
+    @pytest.mark.parametrize(("said", "limit"), [("4096\n", 4096.0), ("max\n", None), (None, None)])
+    def test_the_limit_of_a_container_counts(self, said, limit, tmp_path, monkeypatch):
+        monkeypatch.setattr(room, "GROUP_LIMIT", tmp_path / "memory.max")
+        if said is not None:
+            (tmp_path / "memory.max").write_text(said)
+        assert room.memory() == limit or (limit is None and room.memory() > 2**28)
 
 
 @dataclass(frozen=True)

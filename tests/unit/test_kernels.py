@@ -490,16 +490,22 @@ OUTER += "@kernel()\ndef clip(x):\n    return min(x, BOUND)\n"
 CLIP = "from dpadmm.kernels.outer import clip\nprint(clip(3.0))\n"
 
 
-@pytest.fixture
-def kernels_with_a_bound(tmp_path):
-    """A folder with kernels of which one takes a bound from another file, and a way to set it."""
-    package = tmp_path / "dpadmm" / "kernels"
+def small_package(folder):
+    """A folder with kernels of which one takes a bound from another file."""
+    package = folder / "dpadmm" / "kernels"
     package.mkdir(parents=True)
     for name in ("sources.py", "jit.py"):
         shutil.copy(Path(jit.__file__).parent / name, package / name)
     (package.parent / "__init__.py").touch()
     (package / "__init__.py").write_text("from dpadmm.kernels import sources\n")
     (package / "outer.py").write_text(OUTER)
+    return package
+
+
+@pytest.fixture
+def kernels_with_a_bound(tmp_path):
+    """A folder with kernels, and a way to set the bound of one."""
+    package = small_package(tmp_path)
 
     def set_bound(value):
         (package / "inner.py").write_text(f"BOUND = {value}\n")
@@ -512,6 +518,33 @@ def printed(folder, code):
     done = run_python(code, PYTHONPATH=str(folder))
     assert done.returncode == 0, done.stderr
     return float(done.stdout)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of files")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(
+            "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
+            id="a full disk",
+        ),
+        pytest.param("shutil.rmtree(cache); cache.touch()", id="a folder that is gone"),
+        pytest.param("[file.write_bytes(b'?') for file in cache.rglob('*.nbi')]", id="an unreadable index"),
+        pytest.param("[file.write_bytes(b'') for file in cache.rglob('*.nbc')]", id="empty machine code"),
+    ],
+)
+def test_a_cache_that_breaks_while_the_program_runs_does_no_harm(fault, tmp_path):
+    """Kernels are compiled in the middle of a fit, whose budget is then charged."""
+    (small_package(tmp_path) / "inner.py").write_text("BOUND = 1.0\n")
+    cache = tmp_path / "cache"
+    breaking = "import resource, shutil, signal\nfrom pathlib import Path\nfrom dpadmm.kernels.outer import clip\n"
+    breaking += f"cache = Path({str(cache)!r})\n{fault}\nprint(clip(3.0))\n"
+    stored = "file in" in fault
+    for code in (CLIP, breaking) if stored else (breaking,):
+        done = run_python(code, PYTHONPATH=str(tmp_path), NUMBA_CACHE_DIR=str(cache))
+        assert done.returncode == 0, done.stderr
+        assert float(done.stdout) == 1.0
+        assert not stored or list(cache.rglob("*.nbi"))
 
 
 def test_stored_machine_code_is_dropped_with_any_source_it_was_made_of(kernels_with_a_bound):

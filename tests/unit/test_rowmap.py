@@ -31,6 +31,19 @@ def test_sparse_and_dense_agree(bounds):
     np.testing.assert_allclose(rowmap.apply(X).toarray(), rowmap.apply(X.toarray()), rtol=1e-12)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("bounds", [None, (0.0, 2.0)])
+def test_blocks_of_stored_entries_are_the_dense_ones(bounds, intercept):
+    X = sparse.random(40, 5, density=0.3, random_state=0, dtype=np.float32).toarray() * 3
+    X[[0, 7, 8, 39]] = 0
+    X[3, 1] = np.nan
+    packed = RowMap.declare(1.0, intercept, bounds, 5).pack(sparse.csr_matrix(X))
+    for rows in (slice(0, 40), slice(5, 9), slice(39, 40), slice(3, 4), slice(2, 2)):
+        stored = packed.stored(rows)
+        assert stored.has_canonical_format
+        np.testing.assert_array_equal(stored.toarray(), packed.block(rows))
+
+
 def test_fold_gives_scores_in_raw_units():
     rng = np.random.default_rng(0)
     lower, upper = np.array([-1.0, 0.0, 5.0]), np.array([1.0, 10.0, 7.0])

@@ -144,6 +144,23 @@ def test_training_takes_at_most_three_tenths_more_memory_than_the_table(make, so
     assert peak <= 0.3 * size
 
 
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+def test_a_wide_sparse_table_takes_no_more(engine, monkeypatch):
+    monkeypatch.setenv("DPADMM_KERNELS", engine)
+    rng = np.random.default_rng(1)
+    columns = np.sort(rng.integers(0, 4000, (60_000, 80), dtype=np.int32), axis=1)
+    starts = np.arange(0, columns.size + 1, 80, dtype=np.int32)
+    table = sparse.csr_matrix((rng.random(columns.size, dtype=np.float32), columns.ravel(), starts), (60_000, 4000))
+    table.sum_duplicates()
+    y = np.arange(60_000) % 2
+    fit(table, y, steps=4)
+    tracemalloc.start()
+    fit(table, y, steps=4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 0.3 * (table.data.nbytes + table.indices.nbytes + table.indptr.nbytes)
+
+
 def test_a_table_on_disk_is_read_in_blocks(tmp_path):
     np.save(tmp_path / "table.npy", np.random.default_rng(1).standard_normal((50_000, 100)))
     table = np.load(tmp_path / "table.npy", mmap_mode="r")

@@ -20,6 +20,7 @@ from dpadmm.estimators.input import brought_here, feature_table, named, numeric_
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.estimators.room import require_room
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.weights import DECLARED, row_weights
@@ -217,6 +218,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self, budget: Budget, loss: Loss, n_rows: int, n_features: int, weighted: bool
     ) -> tuple[Recipe, RowMap, Steps]:
         """Solver and certified plan, the map of rows, and the budgeted steps, all from public numbers."""
+        require_room(n_features * loss.outputs)
         steps = Steps.of(self.bounds, self.graph, self.penalty, n_features)
         rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
         problem = self._problem(loss, rowmap, n_features, weighted, steps.public_graph)

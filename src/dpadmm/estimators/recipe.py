@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.room import require_room
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
 from dpadmm.privacy.budget import Budget, Relation
@@ -81,6 +82,7 @@ def make_recipe(
     """
     arithmetic = Arithmetic.parse(choices.arithmetic)
     kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
+    require_room(math.prod(problem.shape), kind.name)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(choices.batch_size, n_rows)
     sampler = _sampler(choices.sampler, kind, budget.relation, n_rows, batch_size)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 from numba import njit
@@ -11,13 +13,16 @@ from dpadmm.kernels.sources import DIGEST
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+UNUSABLE = (OSError, EOFError, UnpicklingError)
+"""What Numba says of files that it cannot write, find or understand."""
+
 
 def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable[[Function], Function]:
     """Compile a function; `flags` are the fast-math flags it can bear; `inline` makes it part of its callers;
     `borrows` that neither it nor what it calls counts who holds an array: it cannot make any, and loses no time.
 
-    No kernel bears flags that assume finite numbers ("fast", "nnan", "ninf"): a row of NaN must count as zero. Where no
-    folder can be written to, machine code is kept in memory only. A change in any file here has all compiled anew.
+    No kernel bears flags that assume finite numbers ("fast", "nnan", "ninf"): a row of NaN must count as zero. Where
+    nothing can be written, machine code is kept in memory only. A change in any file here has all compiled anew.
     """
 
     def compile_(function: Function) -> Function:
@@ -27,7 +32,7 @@ def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable
         if DIGEST is None:
             return njit(**options)(function)  # type: ignore[no-any-return]
         try:
-            return _tied_to_sources(njit(cache=True, **options)(function))  # type: ignore[no-any-return]
+            return _dispensable(_tied_to_sources(njit(cache=True, **options)(function)))  # type: ignore[no-any-return]
         except (RuntimeError, AttributeError):  # no folder for the cache, or a Numba that keeps it another way
             return njit(**options)(function)  # type: ignore[no-any-return]
 
@@ -42,4 +47,22 @@ def _tied_to_sources(compiled: Function) -> Function:
     """
     stored = compiled._cache._cache_file  # type: ignore[attr-defined]
     stored._source_stamp = (stored._source_stamp, DIGEST)
+    return compiled
+
+
+def _dispensable(compiled: Function) -> Function:
+    """A disk that is full, or a folder lost since the program began, costs time but no fit: its budget is charged."""
+    cache = compiled._cache  # type: ignore[attr-defined]
+    load, save = cache.load_overload, cache.save_overload
+
+    def load_if_possible(*where: Any) -> Any:
+        with suppress(*UNUSABLE):
+            return load(*where)
+        return None
+
+    def save_if_possible(*what: Any) -> None:
+        with suppress(*UNUSABLE):
+            save(*what)
+
+    cache.load_overload, cache.save_overload = load_if_possible, save_if_possible
     return compiled

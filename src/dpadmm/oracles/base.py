@@ -119,7 +119,7 @@ class PrivateOracle:
             correlation, second = self._rows.moment_sums(statistic)
             joint = self.release(query, query.clip_norm, joined([correlation, second]))
         split, weight = correlation.size, math.sqrt(statistic.balance)
-        return joint[:split].reshape(correlation.shape), joint[split:].reshape(second.shape) / weight
+        return joint[:split].reshape(correlation.shape).copy(), joint[split:].reshape(second.shape) / weight
 
     def row_moments(self) -> tuple[Array, ...]:
         """Noisy means of label ⊗ row, row, row∘row and ‖row‖², released as one vector; empty where not planned."""

@@ -224,10 +224,13 @@ class LocalRows:
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         seen.kernels_suffice = False
-        squares = np.concatenate([np.einsum("ij,ij->i", rows, rows) for rows, _ in seen._blocks()])
-        bounds = np.linalg.norm(seen._matrix) * self._table.norms
-        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
-        seen._measure(np.where(squares < SMALLEST_SQUARE, bounds, np.sqrt(squares)) + rounding * bounds)
+        norms, bounds = np.empty(self.n_rows), np.linalg.norm(seen._matrix) * self._table.norms
+        for rows, block in seen._blocks():
+            squares = np.einsum("ij,ij->i", rows, rows)
+            norms[block] = np.where(squares < SMALLEST_SQUARE, bounds[block], np.sqrt(squares))
+        bounds *= (self._table.n_features + 8) * np.finfo(np.float64).eps
+        norms += bounds
+        seen._measure(norms)
         seen._see(seen._matrix.shape[1])
         return seen
 

@@ -14,6 +14,7 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.oracles.rows import Rows
 from dpadmm.oracles.sums import as_numbers
+from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import PackedRows
@@ -21,8 +22,8 @@ from dpadmm.problem.spiked import SpikedMap
 
 Array = NDArray[np.float64]
 
-BLOCK_ENTRIES = 1 << 19
-"""Stored entries of a block of rows copied to float64 at a time."""
+BLOCK_ENTRIES = 1 << 17
+"""Stored entries of a block of rows copied to float64 at a time, or more where such a block would be too short."""
 
 SMALLEST_SQUARE = 1e-250
 """Squared norms below this may have lost their digits."""
@@ -81,7 +82,7 @@ def row_moments(
         weight = np.ones(unit.shape[0]) if weights is None else weights[block]
         columns = np.column_stack([scores(block), np.ones(unit.shape[0])])
         sums += unit.T @ (columns * weight[:, None])
-        squared = np.asarray((unit.multiply(unit) if sparse.issparse(unit) else unit**2).T @ weight)
+        squared = np.asarray(_squared(unit).T @ weight)
         squares += squared
         length += float(squared.sum())
     return moment_parts(sums, squares, length, statistic)
@@ -107,7 +108,7 @@ def spiked_norms(table: PackedRows, spiked: SpikedMap) -> Array:
     pulled, squared = spiked.scale * spiked.direction, spiked.scale**2
     for rows, block in scaled_blocks(table, np.ones(table.n_rows)):
         along = rows @ pulled
-        squares = (rows.multiply(rows) if sparse.issparse(rows) else rows**2) @ squared
+        squares = _squared(rows) @ squared
         exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * table.norms[block]
         seen[block] = np.where(squares < SMALLEST_SQUARE, bound, exact)
     return seen
@@ -117,7 +118,7 @@ def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slic
     """Blocks of mapped rows in float64, each row times its factor; entries that are not finite then count as zero."""
     n = table.n_rows
     width = table.X.nnz / max(1, n) if sparse.issparse(table.X) else table.n_features
-    length = max(1, min(LONGEST_RUN, int(BLOCK_ENTRIES / max(1.0, width))))
+    length = max(shortest_run(table.n_features), min(LONGEST_RUN, int(BLOCK_ENTRIES / max(1.0, width))))
     for start in range(0, n, length):
         block = slice(start, min(start + length, n))
         rows, factor = table.stored(block), factors[block]
@@ -126,6 +127,13 @@ def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slic
             values *= np.repeat(factor, np.diff(rows.indptr)) if sparse.issparse(rows) else factor[:, None]
         values[~np.isfinite(values)] = 0.0
         yield rows, block
+
+
+def _squared(rows: Any) -> Any:
+    """The squares of all entries, in their place: a block is a copy of its rows, and this is the last use of it."""
+    values = rows.data if sparse.issparse(rows) else rows
+    np.square(values, out=values)
+    return rows
 
 
 def _weighed(total: Array, weight: float) -> Array:

@@ -86,9 +86,13 @@ def summation_error(rows: int, features: int, condition: float = 1.0) -> float:
     Holds for every order of summation in which rows are first summed in blocks of at most `LONGEST_RUN`, no more of
     them than blocks of `BLOCK_ENTRIES` entries would be (docs/proofs/float.md, Lemma 1).
     """
-    shortest = max(1, min(LONGEST_RUN, BLOCK_ENTRIES // (features + 1)))
-    depth = min(rows, LONGEST_RUN) + math.ceil(rows / shortest) + 8.0 * (features + 8.0) ** 1.5
+    depth = min(rows, LONGEST_RUN) + math.ceil(rows / shortest_run(features)) + 8.0 * (features + 8.0) ** 1.5
     return float(1.01 * depth * UNIT_ROUNDOFF * 2.0 * condition * rows)
+
+
+def shortest_run(features: int) -> int:
+    """Rows of a block, at least, but for the last one: shorter blocks would be more of them than are charged."""
+    return max(1, min(LONGEST_RUN, BLOCK_ENTRIES // (features + 1)))
 
 
 def grid_exponent(clip_norm: float, noise_multiplier: float, rows: int) -> int:

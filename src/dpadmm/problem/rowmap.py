@@ -79,8 +79,9 @@ class PackedRows:
         if self.upper is not None and self.inverse is not None:
             part.data = np.clip(part.data, 0, self.upper[part.indices]) * self.inverse[part.indices]
         each = np.repeat(factors, np.diff(part.indptr))
-        part.data = np.where(each == 0, 0.0, part.data * each)
-        return sparse.csr_matrix(sparse.hstack([part, factors[:, None]], format="csr")) if self.intercept else part
+        part.data *= each
+        part.data[each == 0] = 0.0
+        return _with_last_column(part, factors) if self.intercept else part
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,13 @@ class RowMap:
         alive = finite & (factors >= SMALLEST_FACTOR)
         if keep is not None:
             alive &= keep
-        factors = np.where(alive, factors, 0.0)
-        norms = np.where(alive, np.maximum(factors * peak * ratio, SMALLEST_NORM), 0.0)
-        alive = np.isfinite(norms)
-        factors, norms = np.where(alive, factors, 0.0), np.where(alive, norms, 0.0)
+        factors[~alive] = 0.0
+        # In place: of a long table even a few numbers a row are gigabytes.
+        norms = factors * peak
+        norms *= ratio
+        np.maximum(norms, SMALLEST_NORM, out=norms)
+        alive &= np.isfinite(norms)
+        factors[~alive] = norms[~alive] = 0.0
         return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
 
     def apply(self, X: Matrix) -> Matrix:
@@ -242,6 +246,14 @@ def canonical(X: Matrix) -> Matrix:
     return sparse.csr_matrix(parts, shape=rows.shape, copy=False)
 
 
+def _with_last_column(rows: Any, column: NDArray[np.float64]) -> Any:
+    """CSR rows with one more entry each. `scipy.sparse.hstack` does it too, by way of three times the memory."""
+    n, d = rows.shape
+    ends = rows.indptr[1:]
+    data, indices = np.insert(rows.data, ends, column), np.insert(rows.indices, ends, d)
+    return sparse.csr_matrix((data, indices, rows.indptr + np.arange(n + 1)), shape=(n, d + 1))
+
+
 def _frozen(values: NDArray[Any]) -> NDArray[Any]:
     view = values.view()
     view.flags.writeable = False
@@ -258,4 +270,6 @@ def _shrink_factor(peak: NDArray[np.float64], ratio: NDArray[np.float64], bound:
     """min(1, bound / (peak · ratio)), without forming the product, which may overflow."""
     ratio = np.where(ratio > 0, ratio, 1.0)
     with np.errstate(over="ignore"):
-        return np.minimum(1.0, (bound / peak) / ratio)
+        shrink = bound / peak
+        shrink /= ratio
+        return np.minimum(1.0, shrink, out=shrink)

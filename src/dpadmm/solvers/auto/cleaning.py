@@ -35,10 +35,10 @@ def clean_second_moment(noisy: Matrix, noise_std: float, trace: float, floor: fl
     d = len(noisy)
     noisy, noise_std = noisy / trace, noise_std / trace
     radius = math.sqrt(2 * d) * noise_std
-    values, vectors = np.linalg.eigh(noisy)
-    if values[-1] <= EDGE * radius:
+    largest, direction = _top_eigenpair(noisy)
+    if largest <= EDGE * radius:
         return _one_public_direction(noisy, noise_std)
-    top, direction = math.sqrt(values[-1] ** 2 - radius**2), vectors[:, -1]
+    top = math.sqrt(largest**2 - radius**2)
     spike = top * np.outer(direction, direction)
     rest = _clean_bulk(noisy - spike, noise_std, max(1 - top, 0.05), floor)
     whole = rest + spike
@@ -73,6 +73,11 @@ def _positive_part(values: Matrix, noise_std: float) -> float:
     return max(0.0, 1 - values.size * noise_std**2 / max(float(values @ values), 1e-30))
 
 
+def _top_eigenpair(matrix: Matrix) -> tuple[float, Matrix]:
+    values, vectors = np.linalg.eigh(matrix)
+    return values[-1], vectors[:, -1].copy()
+
+
 def _one_public_direction(noisy: Matrix, noise_std: float) -> Matrix:
     """A multiple of the identity, but for the direction of equal coordinates.
 
@@ -87,16 +92,19 @@ def _one_public_direction(noisy: Matrix, noise_std: float) -> Matrix:
 
 
 def _clean_bulk(rest: Matrix, noise_std: float, mass: float, floor: float) -> Matrix:
-    d = len(rest)
-    level = mass / d
     diagonal = _shrunk_diagonal(np.diag(rest), noise_std, mass, floor)
-    off = ~np.eye(d, dtype=bool)
+    whole = _outside_noise(*_shrunk_off_diagonal(rest, diagonal, noise_std)) + np.diag(diagonal)
+    return _floored(whole, 0.1 * floor * mass / len(rest))
+
+
+def _shrunk_off_diagonal(rest: Matrix, diagonal: Matrix, noise_std: float) -> tuple[Matrix, float]:
+    """Entries off the diagonal, shrunk by their signal-to-noise ratio, and the spectral radius of the noise left."""
+    off = ~np.eye(len(rest), dtype=bool)
     scale, variance = np.outer(diagonal, diagonal), noise_std**2 / 2
     ratio = _correlation_strength(rest, scale, off, variance)
     shrink = ratio * scale / (ratio * scale + variance)
-    kept = np.where(off, rest * shrink, 0.0)
     radius = 2 * math.sqrt(float(((shrink**2) * off).sum(axis=1).max()) * variance)
-    return _floored(_outside_noise(kept, radius) + np.diag(diagonal), 0.1 * floor * level)
+    return np.where(off, rest * shrink, 0.0), radius
 
 
 def _shrunk_diagonal(diagonal: Matrix, noise_std: float, mass: float, floor: float = 1.0) -> Matrix:

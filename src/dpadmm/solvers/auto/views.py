@@ -55,8 +55,9 @@ class WholeView:
 
     def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, Coordinates]:
         correlation, second = oracle.moments()
+        second = symmetrised(second)
         noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
-        return correlation, whitened_by(symmetrised(second), noise, problem)
+        return correlation, whitened_by(second, noise, problem)
 
 
 def whitened_by(second: Array, noise_std: float, problem: Problem) -> Coordinates:

@@ -1,0 +1,45 @@
+"""Whether a machine has room for a model, from public numbers alone: asked before anything is charged."""
+
+from __future__ import annotations
+
+import math
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from dpadmm.errors import InvalidParameter
+
+LEAST_NUMBERS = 6
+"""Float64 numbers that a fit of a table of few rows holds at a time for each weight of its model, whatever the solver:
+measured and rounded down, as are those of `NUMBERS`."""
+NUMBERS = {
+    "auto": 24,
+    "dp-sadmm": 18,
+    "dp-vradmm": 36,
+    "full-admm": 18,
+    "mpadmm": 18,
+    "ssadmm": 18,
+}
+GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""What Linux lets the processes of a container have together."""
+
+
+def require_room(weights: int, solver: str | None = None) -> None:
+    """Refuse a model that can only fail, and might do so after its budget was charged."""
+    needed, there = 8 * weights * NUMBERS.get(solver or "", LEAST_NUMBERS), memory()
+    if needed > there:
+        raise InvalidParameter(
+            f"a model of {weights:,} weights, whose training needs {needed / 2**30:,.0f} GiB",
+            f"what fits in the {there / 2**30:,.0f} GiB of this machine",
+            "hash or choose features, or use a larger machine",
+        )
+
+
+def memory() -> float:
+    """Bytes that this process can have at most, as far as the system tells."""
+    limits = [math.inf]
+    with suppress(AttributeError, ValueError, OSError):
+        limits.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))
+    with suppress(ValueError, OSError):  # without a limit the file says "max"
+        limits.append(float(GROUP_LIMIT.read_text()))
+    return min(limit for limit in limits if limit > 0)
