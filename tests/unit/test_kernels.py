@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -405,25 +406,37 @@ class TestThreads:
 
 class TestTheRule:
     @pytest.mark.parametrize(
-        ("work", "name"),
+        ("work", "stored", "name"),
         [
-            (Work(30, 30_000, 101), "numpy"),
-            (Work(30, 290_000, 55), "compiled"),
-            (Work(2_000, 50, 55), "numpy"),
-            (Work(50_000, 50, 55), "compiled"),
+            (Work(30, 30_000, 101), True, "numpy"),
+            (Work(30, 290_000, 55), True, "compiled"),
+            (Work(30, 290_000, 55), False, "numpy"),
+            (Work(300, 290_000, 55), False, "compiled"),
+            (Work(2_000, 50, 55), True, "numpy"),
+            (Work(50_000, 50, 55), True, "compiled"),
         ],
         ids=str,
     )
-    def test_a_short_fit_stays_on_numpy(self, monkeypatch, work, name):
+    def test_a_short_fit_stays_on_numpy(self, monkeypatch, work, stored, name):
         monkeypatch.delenv("DPADMM_KERNELS", raising=False)
+        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda: stored)
         assert kernels.choose(work) == name
 
-    @pytest.mark.parametrize(("stored", "fits"), [(True, 3), (False, 16)])
+    @pytest.mark.parametrize(("stored", "fits"), [(True, 3), (False, 44)])
     def test_short_fits_add_up_to_what_loading_or_compiling_costs(self, monkeypatch, stored, fits):
         monkeypatch.delenv("DPADMM_KERNELS", raising=False)
         monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda: stored)
         chosen = [kernels.choose(Work(30, 30_000, 101)) for _ in range(fits)]
         assert chosen == ["numpy"] * (fits - 1) + ["compiled"]
+
+    def test_machine_code_counts_where_numba_keeps_it_and_only_of_these_sources(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+        assert not kernels.engine._machine_code_is_stored()
+        index = tmp_path / "kernels_0" / "gradients.dense_sum-1.py311.nbi"
+        index.parent.mkdir()
+        for digest, stored in (("another", False), (sources.DIGEST, True)):
+            index.write_bytes(pickle.dumps(((1.0, 2), digest)))
+            assert kernels.engine._machine_code_is_stored() == stored
 
     def test_the_environment_overrides_it(self, monkeypatch):
         for name in ("numpy", "compiled"):
@@ -441,7 +454,7 @@ class TestTheRule:
 
     def test_nothing_but_the_size_is_asked(self, monkeypatch):
         seen = []
-        monkeypatch.setattr(kernels.engine, "WORTH_COMPILING", 1)
+        monkeypatch.setattr(kernels.engine, "WORTH_LOADING", 1)
         monkeypatch.setattr(kernels, "choose", lambda *work: seen.append(work) or "numpy")
         for scale in (1e-9, 1e9):
             X = np.random.default_rng(0).standard_normal((50, 3)) * scale
@@ -530,6 +543,10 @@ def printed(folder, code):
         ),
         pytest.param("shutil.rmtree(cache); cache.touch()", id="a folder that is gone"),
         pytest.param("[file.write_bytes(b'?') for file in cache.rglob('*.nbi')]", id="an unreadable index"),
+        pytest.param(
+            "[file.write_bytes(file.read_bytes().replace(b'numba', b'nvmba')) for file in cache.rglob('*.nb?')]",
+            id="broken files",
+        ),
         pytest.param("[file.write_bytes(b'') for file in cache.rglob('*.nbc')]", id="empty machine code"),
     ],
 )
@@ -554,6 +571,27 @@ def test_stored_machine_code_is_dropped_with_any_source_it_was_made_of(kernels_w
     assert printed(folder, CLIP) == 1.0
     set_bound(2.0)
     assert printed(folder, CLIP) == 2.0
+
+
+STOPPED = {
+    "a full disk": "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))",
+    "a process that ends": "clip._cache._cache_file._save_data = lambda name, data: os._exit(0)",
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of files")
+@pytest.mark.parametrize("fault", STOPPED.values(), ids=STOPPED)
+def test_an_index_whose_machine_code_was_not_written_does_not_name_that_of_an_older_version(
+    fault, kernels_with_a_bound
+):
+    folder, set_bound = kernels_with_a_bound
+    set_bound(2.0)
+    assert printed(folder, CLIP) == 2.0
+    set_bound(1.0)
+    stopped = f"import os, resource, signal\nfrom dpadmm.kernels.outer import clip\n{fault}\nclip(3.0)\n"
+    assert run_python(stopped, PYTHONPATH=str(folder)).returncode == 0
+    assert printed(folder, CLIP) == 1.0
 
 
 def test_an_upgrade_under_a_running_process_is_not_taken_for_what_it_runs(kernels_with_a_bound):

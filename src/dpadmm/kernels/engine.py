@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,6 +14,7 @@ from typing import Literal
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.kernels import reference
+from dpadmm.kernels.sources import DIGEST
 
 Name = Literal["numpy", "compiled"]
 
@@ -21,10 +22,10 @@ HOMES: dict[str, str] = {"numpy": "dpadmm.kernels.reference", "compiled": "dpadm
 SWITCH = "DPADMM_KERNELS"
 CALL_ENTRIES = 1 << 14
 """What a query costs in NumPy whatever its size, in entries of a table read instead."""
-WORTH_COMPILING = 200_000_000
-"""Entries read by one fit from which compiled kernels are loaded: a second or so of NumPy."""
-WORTH_WAITING = 7 * WORTH_COMPILING
-"""Entries read by all fits of a process after which waiting for a compiler, once, costs no more than was spent."""
+WORTH_LOADING = 200_000_000
+"""Entries read, by all fits of a process, from which stored kernels are loaded: a second or so of NumPy."""
+WORTH_COMPILING = 20 * WORTH_LOADING
+"""The same where they have to be compiled first, which takes ten seconds or more, once for each machine."""
 
 _read_so_far = 0.0
 _active: ContextVar[ModuleType | None] = ContextVar("kernels", default=None)
@@ -56,10 +57,10 @@ class Work:
 def choose(*work: Work) -> Name:
     """The rule, on public numbers alone: how often, how many rows, how many features. Never on what is in them.
 
-    One long fit is compiled for at once. Short fits add up over the life of the process: to as much where machine
-    code is stored and has only to be loaded, else to what compiling takes. The environment variable DPADMM_KERNELS
-    ("numpy" or "compiled") overrides it. Inside a `use` its kernels stay, and nothing is counted: how many fits a
-    search makes is secret, so that the search is counted once, by how many it may expect.
+    Fits add up over the life of the process: to a second of NumPy where machine code is stored and has only to be
+    loaded, else to about what compiling takes. The environment variable DPADMM_KERNELS ("numpy" or "compiled")
+    overrides it. Inside a `use` its kernels stay, and nothing is counted: how many fits a search makes is secret, so
+    that the search is counted once, by how many it may expect.
     """
     if _active.get() is not None:
         return active_name()
@@ -76,14 +77,31 @@ def choose(*work: Work) -> Name:
 def _worth(entries: float) -> bool:
     global _read_so_far
     _read_so_far += entries
-    if entries >= WORTH_COMPILING:
-        return True
-    return _read_so_far >= (WORTH_COMPILING if _machine_code_is_stored() else WORTH_WAITING)
+    if _read_so_far < WORTH_LOADING:
+        return False
+    return _read_so_far >= WORTH_COMPILING or _machine_code_is_stored()
 
 
 def _machine_code_is_stored() -> bool:
-    """Whether an earlier process left it beside the package, where Numba writes it if it may."""
-    return any(Path(__file__).parent.glob("__pycache__/gradients.dense_sum-*.nbi"))
+    """Whether an earlier process left machine code of these very sources where Numba keeps it."""
+    mark = (DIGEST or "none").encode()
+    indexes = (index for folder in _folders() for index in folder.rglob("gradients.*.nbi"))
+    with suppress(OSError):
+        return any(mark in index.read_bytes() for index in indexes)
+    return False
+
+
+def _folders() -> list[Path]:
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    if given:
+        return [Path(given)]
+    # Beside the package or, where that cannot be written, in the user's cache.
+    caches = [
+        os.environ.get("XDG_CACHE_HOME", "~/.cache"),
+        "~/Library/Caches",
+        os.environ.get("LOCALAPPDATA", "~/.cache"),
+    ]
+    return [Path(__file__).parent / "__pycache__", *(Path(cache).expanduser() / "numba" for cache in caches)]
 
 
 def active() -> ModuleType:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from pickle import UnpicklingError
 from typing import Any, TypeVar
 
 from numba import njit
@@ -13,8 +13,8 @@ from dpadmm.kernels.sources import DIGEST
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-UNUSABLE = (OSError, EOFError, UnpicklingError)
-"""What Numba says of files that it cannot write, find or understand."""
+WRITER = secrets.token_hex(8)
+"""Marks the files of machine code that this process writes."""
 
 
 def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable[[Function], Function]:
@@ -43,25 +43,31 @@ def _tied_to_sources(compiled: Function) -> Function:
     """Stored machine code counts only while every source of this package is what it was.
 
     Numba compares the file of the outer function alone, but a kernel inlines those of other files, the clip among
-    them: after an upgrade an old clip could go on running.
+    them: after an upgrade an old clip could go on running. It also numbers the files of machine code from one for each
+    version, and writes the index that names a file before the file: if the disk is full or the process ends in
+    between, the index of a new version would name the code of an old one. So no process writes where another did.
     """
     stored = compiled._cache._cache_file  # type: ignore[attr-defined]
     stored._source_stamp = (stored._source_stamp, DIGEST)
+    stored._data_name_pattern = f"{WRITER}-{stored._data_name_pattern}"
     return compiled
 
 
 def _dispensable(compiled: Function) -> Function:
-    """A disk that is full, or a folder lost since the program began, costs time but no fit: its budget is charged."""
+    """A disk that is full, or files that are lost or broken, cost time but no fit: its budget is charged.
+
+    A broken index can fail in any way that unpickling can.
+    """
     cache = compiled._cache  # type: ignore[attr-defined]
     load, save = cache.load_overload, cache.save_overload
 
     def load_if_possible(*where: Any) -> Any:
-        with suppress(*UNUSABLE):
+        with suppress(Exception):
             return load(*where)
         return None
 
     def save_if_possible(*what: Any) -> None:
-        with suppress(*UNUSABLE):
+        with suppress(Exception):
             save(*what)
 
     cache.load_overload, cache.save_overload = load_if_possible, save_if_possible
