@@ -18,7 +18,7 @@ CLASSES = [5, 10, 20, 40, 80]
 
 
 def run(quick: bool) -> Iterator[Row]:
-    rows = [10**k for k in range(4, 7 if quick else 8)]
+    rows = [round(10 ** (k / 2)) for k in range(8, 13 if quick else 15)]
     yield from of_full_admm(rows)
     yield from of_auto(rows)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peak import MAPPED_FEATURES, SOLVERS
+from benchmarks.peak import FOR_TARGETS, MAPPED_FEATURES
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Row
 
@@ -26,19 +26,23 @@ TABLES = {
     "dense f64, 100,000 × 1,000": ("dense", "100000", "1000", "float64"),
     "CSR, 200,000 × 50,000, 75 a row": ("sparse", "200000", "50000", "75"),
 }
-FEW_ROWS = ("dense", "20000", "1000", "float32")
-"""So few rows that what `auto` takes whatever their number is more than they are: without a target."""
+SMALL_TABLES = {
+    "auto, dense f32, 20,000 × 1,000, few rows for the features": ("auto", "dense", "20000", "1000", "float32"),
+    "auto, dense f32, 5,000,000 × 10, short rows": ("auto", "dense", "5000000", "10", "float32"),
+    "dp-sgd, dense f32, 1,000,000 × 100, with its plan": ("dp-sgd", "dense", "1000000", "100", "float32"),
+}
+"""Where what a fit takes besides the table is no small part of it: without a target."""
 
 
 def run(quick: bool) -> Iterator[Row]:
     for case, arguments in TABLES.items():
-        for solver in SOLVERS:
+        for solver in FOR_TARGETS:
             yield over_input(f"{solver}, {case}", in_fresh_process("-m", "benchmarks.peak", solver, *arguments), 1.3)
-    few = in_fresh_process("-m", "benchmarks.peak", "auto", *FEW_ROWS)
-    yield over_input("auto, dense f32, 20,000 × 1,000, few rows for the features", few)
+    for case, arguments in SMALL_TABLES.items():
+        yield over_input(case, in_fresh_process("-m", "benchmarks.peak", *arguments))
     if not quick:
         with rows_on_disk() as (path, size):
-            for solver in SOLVERS:
+            for solver in FOR_TARGETS:
                 yield on_disk(solver, size, in_fresh_process("-m", "benchmarks.peak", solver, "mapped", str(path)))
 
 

@@ -47,9 +47,10 @@ HEADINGS = {
         "and what was freed is given back to the system. Every solver keeps some numbers for each row: factor, norm "
         "and target. Beyond them `auto` takes the same whatever the number of rows: up to 3,000 features its second "
         "moments, of 8 d² bytes each, some of them at a time; for more features blocks of rows and vectors of d "
-        "numbers. So a table of few rows for its features takes more than 1.3 times its size. For the table on "
-        "disk the number is the whole resident size, the interpreter, the labels and pages of the file included; its "
-        "note has the wall time of the fit.",
+        "numbers. So a table of few rows for its features, or of short rows, takes more than 1.3 times its size, and "
+        "a plan of mini-batches that is not cached takes memory to calibrate, however small the table. For the "
+        "table on disk the number is the whole resident size, the interpreter, the labels and pages of the file "
+        "included; its note has the wall time of the fit.",
     ),
     "growth": (
         "Growth of cost",

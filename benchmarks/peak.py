@@ -1,7 +1,7 @@
 """Run by `benchmarks.memory` in a fresh process: fit one table and print how much memory that took.
 
-`python -m benchmarks.peak {auto,full-admm} {dense,sparse,mapped} ...` prints {"input": bytes, "extra": bytes beyond
-what was resident before `fit`, "peak": bytes, "seconds": wall time}.
+`python -m benchmarks.peak {auto,full-admm,dp-sgd} {dense,sparse,mapped} ...` prints {"input": bytes, "extra": bytes
+beyond what was resident before `fit`, "peak": bytes, "seconds": wall time}.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ import numpy as np
 from benchmarks.tables import Table, simulated, simulated_sparse
 from dpadmm import DPLogisticRegression
 
-SOLVERS: dict[str, dict[str, object]] = {"auto": {}, "full-admm": {"solver": "full-admm", "steps": 5}}
+SOLVERS: dict[str, dict[str, object]] = {
+    "auto": {},
+    "full-admm": {"solver": "full-admm", "steps": 5},
+    "dp-sgd": {"solver": "dp-sgd", "steps": 500},
+}
 """What each solver is given: the default nothing."""
+FOR_TARGETS = ("auto", "full-admm")
 MAPPED_FEATURES = 100
 LARGEST_ALLOCATION = 8 << 30
 """A fit that copies a table larger than memory shall fail by itself, before the system kills something else."""

@@ -29,6 +29,7 @@ _HOMES = {
     "Ledger": "dpadmm.privacy.ledger",
     "Plan": "dpadmm.privacy.plan",
     "PrivacyStatement": "dpadmm.privacy.statement",
+    "at_most_threads": "dpadmm.kernels.threads",
     "audit": "dpadmm.audit",
     "datasets": "dpadmm.datasets",
 }

@@ -1,6 +1,7 @@
 """A slowdown fails here: ratios of compiled kernels to NumPy, never seconds, with room for a busy machine.
 
-A gate is 60 % of the target of docs/performance.md, that of the import more than half above it.
+Gates lie between 60 % of the target of docs/performance.md and the target, no kernel may be slower than NumPy or SciPy,
+and the gate of the import is more than half above its target.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ def best(measure: Callable[[], float | None], gate: float) -> float:
 @pytest.mark.parametrize(
     ("rows", "gate"),
     [
-        pytest.param(lambda: simulated(200_000, 54), 1.8, id="dense f32"),
-        pytest.param(lambda: simulated(200_000, 54, dtype=np.float64), 1.8, id="dense f64"),
-        pytest.param(lambda: simulated(10_000, 784, classes=10), 0.9, id="softmax"),
-        pytest.param(lambda: simulated_sparse(50_000, 300, 12), 0.72, id="CSR"),
+        pytest.param(lambda: simulated(200_000, 54), 2.2, id="dense f32"),
+        pytest.param(lambda: simulated(200_000, 54, dtype=np.float64), 2.0, id="dense f64"),
+        pytest.param(lambda: simulated(10_000, 784, classes=10), 1.2, id="softmax"),
+        pytest.param(lambda: simulated_sparse(50_000, 300, 12), 1.1, id="CSR"),
     ],
 )
 def test_full_gradient(rows: Callable[[], Table], gate: float) -> None:
@@ -54,7 +55,7 @@ def test_iteration(rows: Callable[[], Table], batch_size: int, gate: float) -> N
 
 
 def test_ring_beats_the_transform() -> None:
-    gate = 2.4
+    gate = 2.8
     assert best(lambda: smoothing.ring_and_transform(784, gate).value, gate) >= gate
 
 

@@ -221,6 +221,14 @@ class TestFloatingPointTraps:
         total = LocalRows(X, np.array([1e300]), Squared()).gradient_sum(np.zeros(2), CLIP, ALL)
         np.testing.assert_allclose(total, -CLIP * X[0], rtol=1e-5)
 
+    @pytest.mark.parametrize("clip", [1e-40, 1e-15, 0.37])
+    @pytest.mark.parametrize("target", [1e270, 1.2e308, 1.7e308])
+    def test_residuals_beyond_any_scale_do_not_pass_the_clip(self, clip, target):
+        """The scale that would shorten them is a subnormal number, whose rounding is not relative."""
+        rows = LocalRows(np.ones((1, 1)), np.array([target]), Squared())
+        asked = rows.gradient_sum(np.zeros(1), clip, ALL), rows.difference_sum(np.zeros(1), np.ones(1), 1.0, clip, ALL)
+        assert max(abs(total[0]) for total in asked) <= clip
+
     def test_vector_slopes_are_clipped_by_their_joint_norm(self):
         slopes = np.array([[3e200, 4e200], [np.nan, 1.0], [0.0, 0.0], [1e-3, 0.0]])
         clipped = clip_slopes(slopes, np.array([2.0, 1.0, 1.0, 1.0]), 1.0)

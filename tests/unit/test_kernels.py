@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpadmm import DPLogisticRegression, kernels
+from dpadmm import Budget, DPLogisticRegression, DPSearchCV, Ledger, kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.kernels import Work, compiled, jit, reference, slopes, sources, threads
 from dpadmm.kernels.clipping import SAFETY, clip_slopes
@@ -275,7 +275,7 @@ def test_the_sum_does_not_depend_on_the_number_of_threads(csr, loss, monkeypatch
     sums = []
     with kernels.use("compiled"):
         for count in (1, 2, 5):
-            with threads.at_most(count):
+            with threads.at_most_threads(count):
                 sums.append(rows.gradient_sum(x, 0.5, Batch(None)))
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
@@ -338,23 +338,43 @@ def test_sparse_rows_of_every_length(dtype):
 class TestThreads:
     def test_the_users_limits_count(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
-        for name in threads.LIMITS:
+        limits = (threads.OWN_LIMIT, *threads.OTHER_LIMITS)
+        for name in limits:
             monkeypatch.delenv(name, raising=False)
         assert threads.allowed() == 16
-        for name in reversed(threads.LIMITS):
-            count = 3 + threads.LIMITS.index(name)
+        for name in reversed(limits):
+            count = 3 + limits.index(name)
             monkeypatch.setenv(name, str(count))
             assert threads.allowed() == count
-        with threads.at_most(2):
+        with threads.at_most_threads(2):
             assert threads.allowed() == 2
-            with threads.at_most(None):
+            with threads.at_most_threads(None):
                 assert threads.allowed() == 2
 
     def test_words_and_lists_in_the_environment(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
-        monkeypatch.setenv("DPADMM_NUM_THREADS", "many")
+        monkeypatch.delenv("DPADMM_NUM_THREADS", raising=False)
         monkeypatch.setenv("NUMBA_NUM_THREADS", "4,2")
         assert threads.allowed() == 4
+        monkeypatch.setenv("NUMBA_NUM_THREADS", "many")
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        assert threads.allowed() == 3
+
+    @pytest.mark.parametrize("count", [0, -1, 2.5, True, "2"])
+    def test_a_limit_that_is_none_is_refused(self, count):
+        with pytest.raises(InvalidParameter, match="threads"), threads.at_most_threads(count):
+            pass
+
+    @pytest.mark.parametrize(("name", "text"), [("DPADMM_NUM_THREADS", "many"), ("DPADMM_KERNELS", "fast")])
+    def test_a_mistake_in_the_environment_costs_no_budget(self, name, text, monkeypatch, tmp_path):
+        ledger = Ledger.create(tmp_path / "ledger.db")
+        ledger.set_limit("table", Budget(2.0, 1e-3), owner="Ada")
+        monkeypatch.setenv(name, text)
+        model = DPLogisticRegression(classes=[0, 1], delta=1e-3, ledger=ledger, dataset="table")
+        for fit in (model, DPSearchCV(model, {"alpha": [1e-3]})):
+            with pytest.raises(InvalidParameter, match=name):
+                fit.fit(np.random.default_rng(0).standard_normal((50, 3)), np.arange(50) % 2)
+        assert [entry.content["kind"] for entry in ledger.entries] == ["create", "limit"]
 
     def test_a_failure_in_a_thread_is_raised_and_no_thread_is_left(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
@@ -370,7 +390,7 @@ class TestThreads:
             finally:
                 inside.remove(start)
 
-        with threads.at_most(4), pytest.raises(ZeroDivisionError):
+        with threads.at_most_threads(4), pytest.raises(ZeroDivisionError):
             threads.sum_in_chunks(part, 10 * threads.LONGEST_RUN, 100, True)
         assert threading.active_count() == seen
         assert not inside
@@ -380,7 +400,7 @@ class TestThreads:
         late = []
         monkeypatch.setattr(threads, "start_new_thread", lambda work, arguments: late.append(work))
         count = 3 * threads.LONGEST_RUN
-        with threads.at_most(4):
+        with threads.at_most_threads(4):
             total = threads.sum_in_chunks(lambda start, stop: np.array([float(stop - start)]), count, 100, True)
         for work in late:
             work()
@@ -398,7 +418,7 @@ class TestThreads:
                 time.sleep(0.05)
                 return np.zeros(1)
 
-            with threads.at_most(2):
+            with threads.at_most_threads(2):
                 threads.sum_in_chunks(part, rows, width, True, effort)
         assert len(seen[1]) == 1
         assert len(seen[8]) == 2

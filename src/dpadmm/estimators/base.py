@@ -142,10 +142,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
-        payment.reserve(recipe.plan)
-        oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
         engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
         try:
+            payment.reserve(recipe.plan)
+            oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
                 prepared = self._answered(prepared, oracle)
                 solver, problem = prepared.recipe.solver, prepared.recipe.problem

@@ -13,7 +13,7 @@ LEAST_NUMBERS = 6
 """Float64 numbers that a fit of a table of few rows holds at a time for each weight of its model, whatever the solver:
 measured and rounded down, as are those of `NUMBERS`."""
 NUMBERS = {
-    "auto": 24,
+    "auto": 14,
     "dp-sadmm": 18,
     "dp-vradmm": 36,
     "full-admm": 18,
@@ -25,18 +25,18 @@ GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def require_room(weights: int, solver: str | None = None) -> None:
-    """Refuse a model that can only fail, and might do so after its budget was charged."""
+    """Refuse a model that does not fit in memory: it would fail, or swap without end, after its budget was charged."""
     needed, there = 8 * weights * NUMBERS.get(solver or "", LEAST_NUMBERS), memory()
     if needed > there:
         raise InvalidParameter(
-            f"a model of {weights:,} weights, whose training needs {needed / 2**30:,.0f} GiB",
-            f"what fits in the {there / 2**30:,.0f} GiB of this machine",
+            f"a model of {weights:,} weights, whose training needs {needed / 2**30:,.1f} GiB",
+            f"what fits in the {there / 2**30:,.1f} GiB of this machine",
             "hash or choose features, or use a larger machine",
         )
 
 
 def memory() -> float:
-    """Bytes that this process can have at most, as far as the system tells."""
+    """Bytes of memory that this process can have at most, as far as the system tells; swap does not count."""
     limits = [math.inf]
     with suppress(AttributeError, ValueError, OSError):
         limits.append(float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES"))

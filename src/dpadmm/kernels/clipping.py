@@ -14,6 +14,9 @@ SAFETY = 1.0 - 1e-6
 SMALLEST_CLIP = 1e-100
 """Below this, products of clip and row reach the subnormal numbers, where rounding is no longer relative."""
 
+SMALLEST_SCALE = 1e-305
+"""A slope so large that it would be scaled by less counts as zero: the subnormal numbers begin there, too."""
+
 
 def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm: float) -> NDArray[np.float64]:
     """Scale each slope so that ‖slope ⊗ row‖ = ‖slope‖·‖row‖ ≤ clip_norm.
@@ -30,7 +33,8 @@ def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm:
     Notes
     -----
     *Formal guarantees.* For clips of at least `SMALLEST_CLIP`, each returned slope times its row has norm at most
-    `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite. `LocalRows` holds finite rows only.
+    `clip_norm`; a slope becomes zero if it, or the norm of its row, is not finite, or if their product exceeds the clip
+    by a factor of 1/`SMALLEST_SCALE`. `LocalRows` holds finite rows only.
     """
     usable = np.isfinite(slopes) & _per_row(np.isfinite(row_norms), slopes)
     slopes = np.where(usable, slopes, 0.0).astype(np.float64, copy=False)
@@ -38,6 +42,7 @@ def clip_slopes(slopes: NDArray[Any], row_norms: NDArray[np.float64], clip_norm:
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         # A slope of zero times an infinite norm is no number, which the minimum leaves out.
         factors = np.fmin(1.0, clip_norm * SAFETY / (sizes * row_norms))
+    factors = np.where(factors < SMALLEST_SCALE, 0.0, factors)
     return np.asarray(slopes * _per_row(factors, slopes))
 
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Literal
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.kernels import reference
+from dpadmm.kernels import reference, threads
 from dpadmm.kernels.sources import DIGEST
 
 Name = Literal["numpy", "compiled"]
@@ -62,6 +62,7 @@ def choose(*work: Work) -> Name:
     overrides it. Inside a `use` its kernels stay, and nothing is counted: how many fits a search makes is secret, so
     that the search is counted once, by how many it may expect.
     """
+    threads.allowed()  # refuses a limit that is none, before anything is charged
     if _active.get() is not None:
         return active_name()
     asked = os.environ.get(SWITCH, "auto")

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dpadmm.kernels.clipping import SAFETY
+from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.kernels.entries import add_entries, dot_entries
 from dpadmm.kernels.jit import kernel
@@ -110,7 +110,8 @@ def _clip(slopes, norms, clip, block, sizes):
             squares[r] += scaled * scaled
     for r in block:
         scale = limit / (peaks[r] * np.sqrt(squares[r]) * norms[r])
-        squares[r] = scale if scale < 1.0 else 1.0
+        scale = scale if scale < 1.0 else 1.0
+        squares[r] = 0.0 if scale < SMALLEST_SCALE else scale
     for k in range(outputs):
         for r in block:
             slopes[k, r] *= squares[r]

@@ -93,8 +93,8 @@ def single_exp(x):
 def slope_at(code, parameter, margin, target, single):
     """Derivative of a loss of one margin as a numerator and a denominator of at least 1, for `clipped` to divide.
 
-    The numerator is NaN or infinite where the margin is, for `clipped` to drop. A `single` exponential has the
-    precision of float32, which is that of the margin.
+    The numerator is NaN where the margin is, for `clipped` to drop; an infinite margin has a bounded slope where the
+    loss has. A `single` exponential has the precision of float32, which is that of the margin.
     """
     if code == LOGISTIC:
         z = margin * target
@@ -117,7 +117,8 @@ def clipped(numerator, denominator, norm, limit):
     """The slope numerator / denominator, scaled so that |slope|·norm ≤ limit; zero if numerator or norm is not finite.
 
     A division by the larger of two denominators is both: the slope's own, and the one that makes it as long as allowed.
-    The latter is infinite or NaN if either is not finite. See `clipping.clip_slopes`.
+    The latter is infinite or NaN if either is not finite, or if both are too large for a number: zero as well. See
+    `clipping.clip_slopes`.
     """
     longest = abs(numerator) * (norm * (1.0 / limit))
     shorter = numerator / (denominator if denominator > longest else longest)

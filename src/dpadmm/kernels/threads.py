@@ -12,9 +12,11 @@ from contextvars import ContextVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.errors import InvalidParameter
+
 Array = NDArray[np.float64]
 
-LIMITS = ("DPADMM_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 CHUNK_ENTRIES = 1 << 20
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
@@ -28,23 +30,27 @@ _limit: ContextVar[int | None] = ContextVar("threads", default=None)
 def allowed() -> int:
     """Threads a sum may take: the processors of this process, or less where the user said so.
 
-    The innermost `at_most` counts, else the first of DPADMM_NUM_THREADS, NUMBA_NUM_THREADS and OMP_NUM_THREADS that is
-    set to a number.
+    The innermost `at_most_threads` counts, else DPADMM_NUM_THREADS, else the first of NUMBA_NUM_THREADS and
+    OMP_NUM_THREADS that is set to a number.
     """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = _limit.get()
     if limit is not None:
         return max(1, min(limit, processors))
-    for name in LIMITS:
+    for name in (OWN_LIMIT, *OTHER_LIMITS):
         text = os.environ.get(name, "").split(",")[0].strip()
-        if text.isdigit():
-            return max(1, min(int(text), processors))
+        if text.isdigit() and int(text):
+            return min(int(text), processors)
+        if text and name == OWN_LIMIT:
+            raise InvalidParameter(f"{name}={text!r}", "a whole number from 1 on", "correct the environment")
     return processors
 
 
 @contextmanager
-def at_most(count: int | None) -> Iterator[None]:
-    """Let sums take this many threads; None leaves what holds outside."""
+def at_most_threads(count: int | None) -> Iterator[None]:
+    """Let fits inside take this many threads; None leaves what holds outside. Results do not depend on it."""
+    if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
+        raise InvalidParameter(f"{count!r} threads", "a whole number from 1 on, or None", "choose 1 or more")
     token = _limit.set(_limit.get() if count is None else count)
     try:
         yield

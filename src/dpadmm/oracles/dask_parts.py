@@ -18,7 +18,7 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.errors import DpadmmError, InvalidData, QueryRefused
-from dpadmm.kernels.threads import at_most
+from dpadmm.kernels.threads import at_most_threads
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.partitioned import FAN_IN, Answer, added
 from dpadmm.privacy.sampling import Batch
@@ -115,7 +115,7 @@ def quiet(task: Callable[..., Any]) -> Callable[..., Any]:
             return failed
         try:
             # One thread: Dask runs as many tasks beside this one as there are processors.
-            with np.errstate(all="ignore"), at_most(1):
+            with np.errstate(all="ignore"), at_most_threads(1):
                 return task(*arguments)
         except DpadmmError as error:
             return Failure(error)

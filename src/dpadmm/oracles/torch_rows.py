@@ -24,7 +24,7 @@ from dpadmm.oracles.torch_table import (
     to_host,
 )
 from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, moment_parts
-from dpadmm.privacy.clipping import SAFETY
+from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
@@ -244,7 +244,8 @@ def clip_slopes(slopes: Tensor, row_norms: Tensor, clip_norm: float) -> Tensor:
     slopes = torch.where(torch.isfinite(slopes) & torch.isfinite(row_norms)[:, None], slopes, 0.0)
     sizes = lengths(slopes) * row_norms
     limit = clip_norm * SAFETY
-    return slopes * torch.where(sizes > limit, limit / sizes, 1.0)[:, None]
+    scales = torch.where(sizes > limit, limit / sizes, 1.0)
+    return slopes * torch.where(scales < SMALLEST_SCALE, 0.0, scales)[:, None]
 
 
 def _margins(mapped: Tensor, point: Tensor) -> Tensor:

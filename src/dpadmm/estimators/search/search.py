@@ -259,6 +259,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         payment.check(plan)
         self._require_usable_steps(X)
         model._encoded(X, y, target)
+        engine = engine_of(plan, X.shape[1])
         payment.reserve(plan)
         lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
@@ -273,7 +274,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
         )
         try:
-            with kernels.use(engine_of(plan, X.shape[1])):
+            with kernels.use(engine):
                 winner = best_of(bench, lots)
         except KeyboardInterrupt as interruption:
             interruption.add_note("The search was interrupted: nothing was released, and its budget counts as spent.")
