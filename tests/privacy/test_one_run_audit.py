@@ -50,8 +50,14 @@ class TestHonestFits:
         assert declared == audit_one_run(logistic(8.0, fit_intercept=False), *table(), canaries=100)
 
     def test_add_remove_with_a_declared_row_count(self):
-        result = audit_one_run(logistic(8.0, relation="add-remove", n_rows=ROWS), *table(), canaries=200)
-        assert 0.5 * result.power < result.lower_bound <= 8.0
+        """The bound of one run depends on its noise; the mean of five does little."""
+        found = [
+            audit_one_run(logistic(8.0, relation="add-remove", n_rows=ROWS, random_state=seed), *table(), canaries=400)
+            for seed in range(5)
+        ]
+        bounds = [result.lower_bound for result in found]
+        assert 0.5 * found[0].power < np.mean(bounds)
+        assert max(bounds) <= 8.0
 
     @pytest.mark.parametrize(
         ("model", "labels"),

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dpadmm import kernels
+from dpadmm.errors import QueryRefused
 from dpadmm.oracles.exact import ExactOracle
 from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.sums import as_numbers
-from dpadmm.privacy.clipping import clip_slopes
+from dpadmm.privacy.clipping import SMALLEST_CLIP, clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Huber, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
@@ -228,6 +229,14 @@ class TestFloatingPointTraps:
         rows = LocalRows(np.ones((1, 1)), np.array([target]), Squared())
         asked = rows.gradient_sum(np.zeros(1), clip, ALL), rows.difference_sum(np.zeros(1), np.ones(1), 1.0, clip, ALL)
         assert max(abs(total[0]) for total in asked) <= clip
+
+    def test_coordinates_that_stretch_rows_too_far_are_refused(self):
+        """A long row that was scaled down, and a slope clipped by a norm of 1e90: their product is subnormal."""
+        rows = LocalRows(RowMap(1e30, False).pack(np.array([[4.1e173]])), np.array([1.0]), Logistic(), 1e30)
+        with pytest.raises(QueryRefused, match="stretch rows"):
+            rows.transformed(np.eye(1) * 1e60)
+        seen = rows.transformed(np.eye(1) * 1e20)
+        assert abs(seen.gradient_sum(np.zeros(1), SMALLEST_CLIP, ALL)[0]) <= SMALLEST_CLIP
 
     def test_vector_slopes_are_clipped_by_their_joint_norm(self):
         slopes = np.array([[3e200, 4e200], [np.nan, 1.0], [0.0, 0.0], [1e-3, 0.0]])

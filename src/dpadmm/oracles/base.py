@@ -43,8 +43,8 @@ LARGEST_SQUARE = LARGEST_POINT**2
 LARGEST_CONDITION = 1e6
 """Of a change of coordinates P: sums are formed before Pᵀ, whose rounding then stays far below a clip after it."""
 
-LARGEST_STRETCH = 1e20
-"""Coordinates that stretch a row further are refused: slopes clipped by such norms come near the subnormal numbers."""
+LARGEST_STRETCH = 1e60
+"""Coordinates that stretch a row further are refused: products with a sum would overflow."""
 
 
 class PrivateOracle:

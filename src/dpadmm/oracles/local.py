@@ -40,6 +40,10 @@ SPARSE_EFFORT = 8
 MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
 
+LONGEST_SEEN = 1e50
+"""Coordinates in which a row could be longer are refused: slopes of rows that were scaled down to their declared norm,
+clipped by such lengths, would come near the subnormal numbers, whose rounding no clip allows for."""
+
 
 class LocalRows:
     """Rows with their targets.
@@ -224,6 +228,7 @@ class LocalRows:
         seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         seen.kernels_suffice = False
+        require_moderate(float(np.linalg.norm(seen._matrix)) * self._row_norm)
         norms, bounds = np.empty(self.n_rows), np.linalg.norm(seen._matrix) * self._table.norms
         for rows, block in seen._blocks():
             squares = np.einsum("ij,ij->i", rows, rows)
@@ -331,6 +336,12 @@ class LocalRows:
 
     def _scores(self, block: slice, slope_unit: float) -> Array:
         return descent_slopes(self._loss, self._target[block], slope_unit)
+
+
+def require_moderate(length: float) -> None:
+    """Of the longest row there may be, in new coordinates: a public number."""
+    if not length <= LONGEST_SEEN:
+        raise QueryRefused("coordinates that stretch rows of the declared norm too far")
 
 
 def descent_slopes(loss: Loss, target: NDArray[Any], slope_unit: float) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused, UnsupportedProblem
-from dpadmm.oracles.local import descent_slopes
+from dpadmm.oracles.local import descent_slopes, require_moderate
 from dpadmm.oracles.torch_table import (
     PackedTensor,
     Tensor,
@@ -139,7 +139,9 @@ class TorchRows:
             return SpikedRows(self._measured_by(matrix), matrix)
         seen = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
-        bounds = self._table.norms * float(np.linalg.norm(seen._matrix))
+        size = float(np.linalg.norm(seen._matrix))
+        require_moderate(size * self._row_norm)
+        bounds = self._table.norms * size
         seen._norms = bounds * ((self._table.n_features + 8) * np.finfo(np.float64).eps)
         for rows, block in seen._blocks():
             squares = folded(rows**2)
