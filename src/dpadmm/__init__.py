@@ -23,7 +23,7 @@ _HOMES = {
     "PrivateQuantileClipper": "dpadmm.preparation",
     "PrivateSecondMoment": "dpadmm.preparation",
     "compose_statements": "dpadmm.preparation",
-    "DPSearchCV": "dpadmm.estimators",
+    "DPSearchCV": "dpadmm.estimators.search",
     "load_model": "dpadmm.estimators.persistence",
     "Budget": "dpadmm.privacy.budget",
     "Ledger": "dpadmm.privacy.ledger",

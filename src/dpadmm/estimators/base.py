@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,7 @@ from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.ledger import Ledger, Payment
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.losses.base import Loss
@@ -42,6 +40,10 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.solvers.auto.spread import Listener
 from dpadmm.solvers.base import run
+
+if TYPE_CHECKING:
+    from dpadmm.privacy.ledger import Ledger
+    from dpadmm.privacy.selection import SearchPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             return self._fit(X, y, public_weight)
 
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
+        from dpadmm.privacy.ledger import Payment
+
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,12 @@ from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.input import equals, numeric_column
 from dpadmm.estimators.uncertainty import knows_its_noise
 from dpadmm.estimators.weights import class_weights
-from dpadmm.privacy.ledger import Ledger
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import LARGEST_BOUND
+
+if TYPE_CHECKING:
+    from dpadmm.privacy.ledger import Ledger
 
 PARAMETERS = """
     Parameters
