@@ -626,7 +626,9 @@ def test_an_upgrade_under_a_running_process_is_not_taken_for_what_it_runs(kernel
 def test_every_kernel_is_tied_to_all_sources():
     dispatchers = [value for value in vars(compiled).values() if hasattr(value, "py_func")]
     assert dispatchers
-    assert all(sources.DIGEST in kernel._cache._cache_file._source_stamp for kernel in dispatchers)
+    stored = [kernel._cache._cache_file for kernel in dispatchers]
+    assert all(sources.DIGEST in each._source_stamp for each in stored)
+    assert all(each._data_name(1) != each._data_name(1) for each in stored), "two forks could write the same file"
 
 
 @pytest.mark.parametrize("what", ["dpadmm", "dpadmm.cli.app"])

@@ -122,6 +122,14 @@ def test_single_precision_is_summed_in_double(device):
     assert abs(sums[0] - n * alone)[0] <= 0.3 * summation_error(n, 1)
 
 
+def test_a_slope_beyond_any_scale_counts_as_zero():
+    """The scale that would shorten it is subnormal, and its rounding could pass the clip."""
+    slopes = torch.tensor([[1.2e308], [1.0]], dtype=torch.float64)
+    clipped = clip_slopes(slopes, torch.ones(2, dtype=torch.float64), 1e-15)
+    assert clipped[0, 0] == 0
+    assert 0 < clipped[1, 0] <= 1e-15
+
+
 @pytest.mark.parametrize("norm", [np.nan, np.inf])
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_a_row_of_no_finite_norm_contributes_nothing(norm, outputs, device):

@@ -97,11 +97,7 @@ def _folders() -> list[Path]:
     if given:
         return [Path(given)]
     # Beside the package or, where that cannot be written, in the user's cache.
-    caches = [
-        os.environ.get("XDG_CACHE_HOME", "~/.cache"),
-        "~/Library/Caches",
-        os.environ.get("LOCALAPPDATA", "~/.cache"),
-    ]
+    caches = [os.environ.get("XDG_CACHE_HOME", "~/.cache"), os.environ.get("LOCALAPPDATA", "~/Library/Caches")]
     return [Path(__file__).parent / "__pycache__", *(Path(cache).expanduser() / "numba" for cache in caches)]
 
 

@@ -13,9 +13,6 @@ from dpadmm.kernels.sources import DIGEST
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-WRITER = secrets.token_hex(8)
-"""Marks the files of machine code that this process writes."""
-
 
 def kernel(*flags: str, inline: bool = False, borrows: bool = False) -> Callable[[Function], Function]:
     """Compile a function; `flags` are the fast-math flags it can bear; `inline` makes it part of its callers;
@@ -45,11 +42,13 @@ def _tied_to_sources(compiled: Function) -> Function:
     Numba compares the file of the outer function alone, but a kernel inlines those of other files, the clip among
     them: after an upgrade an old clip could go on running. It also numbers the files of machine code from one for each
     version, and writes the index that names a file before the file: if the disk is full or the process ends in
-    between, the index of a new version would name the code of an old one. So no process writes where another did.
+    between, the index of a new version would name the code of an old one; and of two processes that compile at once
+    one could name the code of the other. So every file has a name of its own.
     """
     stored = compiled._cache._cache_file  # type: ignore[attr-defined]
     stored._source_stamp = (stored._source_stamp, DIGEST)
-    stored._data_name_pattern = f"{WRITER}-{stored._data_name_pattern}"
+    numbered = stored._data_name
+    stored._data_name = lambda number: f"{secrets.token_hex(8)}-{numbered(number)}"
     return compiled
 
 
