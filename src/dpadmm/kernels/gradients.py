@@ -316,8 +316,6 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
     while True:
         if rows is None and drawn is None and _is_single(X):
             _fetch_known(factors, norms, target, position + U(2 * BLOCK))
-        if ready:
-            _coefficients(rule, single, margin, there, label, norm, weight, at, BLOCK, ready, slope, sizes)
         after = U(BLOCK) - at
         position, count, first_after = _next_rows(
             BLOCK, position, end, after, rows, weights, factors, norms, target, index, factor, norm, weight, label
@@ -328,6 +326,9 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
                 _fetch(X, index, after, count)
             _fetch_ahead(X, drawn, position)
             count = _padded(count, after, index, weight)
+        if ready:
+            _coefficients(rule, single, margin, there, label, norm, weight, at, BLOCK, ready, slope, sizes)
+        if count:
             dot_rows(X, bounds, index, first_after, after, count, factor, points, margin)
             if anchors is not None:
                 dot_rows(X, bounds, index, first_after, after, count, factor, anchors, there)

@@ -61,19 +61,21 @@ def dot_rows(
     require_rows_in_order(X, factors, points, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table = _Table(context, builder, signature.args[0:3], arguments[0:5], signature.args[7].dtype)
         first, last = arguments[4], builder.add(arguments[4], arguments[5])
         scales, given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7, 8))
-
-        def tile(k: Any, outputs: int, row: Any) -> None:
-            _dot_tile(builder, table, scales, given, results, k, outputs, row)
-
         single = builder.icmp_unsigned("==", given.rows, INDEX(1))
-        with builder.if_else(single) as (one_output, several):
-            with one_output, counted(builder, last, ROWS_ADDED, first) as row:
-                _dot_one(builder, table, scales, given, results, row)
-            with several, counted(builder, last, ROWS_TOGETHER, first) as row:
-                _in_tiles(builder, given.rows, lambda k, outputs: tile(k, outputs, row))
+
+        def dot(table: _Table) -> None:
+            def tile(k: Any, outputs: int, row: Any) -> None:
+                _dot_tile(builder, table, scales, given, results, k, outputs, row)
+
+            with builder.if_else(single) as (one_output, several):
+                with one_output, counted(builder, last, ROWS_ADDED, first) as row:
+                    _dot_one(builder, table, scales, given, results, row)
+                with several, counted(builder, last, ROWS_TOGETHER, first) as row:
+                    _in_tiles(builder, given.rows, lambda k, outputs: tile(k, outputs, row))
+
+        _in_order_or_anywhere(context, builder, signature.args[0:3], arguments[0:5], signature.args[7].dtype, dot)
         return context.get_dummy_value()
 
     return types.void(X, bounds, index, types.intp, types.uintp, types.uintp, factors, points, out), generate
@@ -90,15 +92,21 @@ def add_rows(
     require_rows_in_order(X, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table = _Table(context, builder, signature.args[0:3], arguments[0:5], types.float64)
         factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         single = builder.icmp_unsigned("==", sums.rows, INDEX(1))
         last = builder.add(arguments[4], arguments[5])
-        with counted(builder, last, ROWS_ADDED, arguments[4]) as row, builder.if_else(single) as (one_output, several):
-            with one_output:
-                _add_to_one(builder, table, factors, sums, row)
-            with several:
-                _add_to_each(builder, table, factors, sums, row)
+
+        def add(table: _Table) -> None:
+            with (
+                counted(builder, last, ROWS_ADDED, arguments[4]) as row,
+                builder.if_else(single) as (one_output, several),
+            ):
+                with one_output:
+                    _add_to_one(builder, table, factors, sums, row)
+                with several:
+                    _add_to_each(builder, table, factors, sums, row)
+
+        _in_order_or_anywhere(context, builder, signature.args[0:3], arguments[0:5], types.float64, add)
         return context.get_dummy_value()
 
     return types.void(X, bounds, index, types.intp, types.uintp, types.uintp, coefficients, out), generate
@@ -151,10 +159,22 @@ def padded_width(columns):
 # -- the table as the generated code sees it ------------------------------------------------------------------------
 
 
+def _in_order_or_anywhere(
+    context: Any, builder: Any, kinds: Any, values: Any, precision: Any, visit: Callable[[_Table], None]
+) -> None:
+    """Two pieces of code, for rows that follow each other and for rows that lie anywhere."""
+    in_order = builder.icmp_signed(">=", values[3], INDEX(0))
+    with builder.if_else(in_order) as (following, anywhere):
+        with following:
+            visit(_Table(context, builder, kinds, values, precision, True))
+        with anywhere:
+            visit(_Table(context, builder, kinds, values, precision, False))
+
+
 class _Table:
     """Rows by number, read as vectors of `precision`, mapped by the bounds where there are any."""
 
-    def __init__(self, context: Any, builder: Any, kinds: Any, values: Any, precision: Any) -> None:
+    def __init__(self, context: Any, builder: Any, kinds: Any, values: Any, precision: Any, in_order: bool) -> None:
         X, bounds, _ = kinds
         self.builder = builder
         self.scalar = context.get_value_type(precision)
@@ -164,51 +184,44 @@ class _Table:
         self.data = Matrix.of(context, builder, X, values[0])
         self.index = Matrix.of(context, builder, kinds[2], values[2])
         self.first, self.at = values[3:]
-        self.in_order = builder.icmp_signed(">=", self.first, INDEX(0))
-        self.ahead = builder.select(self.in_order, INDEX(FETCH_AHEAD), INDEX(0))
+        self.in_order = in_order
         self.bounds = given_bounds(context, builder, bounds, values[1])
 
     def addresses(self, r: Any, rows: int) -> list[Any]:
         """Where the rows in places r, r + 1, … begin."""
         builder = self.builder
-        found = [cgutils.alloca_once(builder, self.data.data.type) for _ in range(rows)]
-        with builder.if_else(self.in_order) as (in_order, anywhere):
-            with in_order:
-                number = builder.add(self.first, builder.sub(r, self.at))
-                start = self.data.element(number, INDEX(0))
-                for k, place in enumerate(found):
-                    builder.store(builder.gep(start, [builder.mul(self.data.columns, INDEX(k))]), place)
-            with anywhere:
-                for k, place in enumerate(found):
-                    number = builder.load(self.index.element(INDEX(0), builder.add(r, INDEX(k))))
-                    builder.store(self.data.element(number, INDEX(0)), place)
-        return [builder.load(place) for place in found]
+        if not self.in_order:
+            places = [self.index.element(INDEX(0), builder.add(r, INDEX(k))) for k in range(rows)]
+            return [self.data.element(builder.load(place), INDEX(0)) for place in places]
+        found = [self.data.element(builder.add(self.first, builder.sub(r, self.at)), INDEX(0))]
+        while len(found) < rows:
+            found.append(builder.gep(found[-1], [self.data.columns]))
+        return found
 
     def fetch_ahead(self, start: Any, column: Any) -> None:
         """Ask for what lies `FETCH_AHEAD` bytes after a column of the row at `start`, if rows follow each other."""
-        builder = self.builder
-        place = builder.bitcast(builder.gep(start, [column]), ir.IntType(8).as_pointer())
-        fetch(builder, builder.gep(place, [self.ahead]))
+        if self.in_order:
+            builder = self.builder
+            place = builder.bitcast(builder.gep(start, [column]), ir.IntType(8).as_pointer())
+            fetch(builder, builder.gep(place, [INDEX(FETCH_AHEAD)]))
 
-    def half_ahead(self, start: Any, rows_ahead: int, odd: bool, idle: Any) -> Callable[[Any], None]:
+    def half_ahead(self, start: Any, rows_ahead: int, odd: bool) -> Callable[[Any], None]:
         """What asks, DOUBLES columns at a time, for every second line of as much memory as the rows of a group take.
 
         It lies `FETCH_AHEAD` bytes and some rows after the group at `start`, if rows follow each other; if they lie
-        anywhere, `idle` is asked for, which is at hand.
+        anywhere, nothing is asked for.
         """
         builder, byte = self.builder, ir.IntType(8).as_pointer()
         there = builder.gep(start, [builder.mul(self.data.columns, INDEX(rows_ahead))])
         there = builder.gep(builder.bitcast(there, byte), [INDEX(FETCH_AHEAD + odd * CACHE_LINE)])
-        front = builder.select(self.in_order, there, builder.bitcast(idle, byte))
         group_bytes = ROWS_ADDED * FLOAT_BYTES
-        column_bytes = builder.select(self.in_order, INDEX(group_bytes), INDEX(0))
 
         def ask(column: Any) -> None:
-            place = builder.gep(front, [builder.mul(column, column_bytes)])
+            place = builder.gep(there, [builder.mul(column, INDEX(group_bytes))])
             for offset in range(0, group_bytes * DOUBLES, 2 * CACHE_LINE):
                 fetch(builder, builder.gep(place, [INDEX(offset)]))
 
-        return ask
+        return ask if self.in_order else lambda column: None
 
     def entries(self, start: Any, column: Any, mask: Any) -> Any:
         """The vector from a column of the row at `start`."""
@@ -264,7 +277,7 @@ def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: 
     """
     starts = table.addresses(row, ROWS_ADDED)
     if table.swift:
-        ask = table.half_ahead(starts[0], 0, False, points.data)
+        ask = table.half_ahead(starts[0], 0, False)
         sums = _products_in_order(builder, table, points, starts, ask)
     else:
         sums = [
@@ -284,7 +297,8 @@ def _products_in_order(
 ) -> list[Any]:
     """Products of the one point with a few rows, yet to be added up over lanes, each row read from end to end.
 
-    Up to `VECTORS_HELD` vectors of the point stay in registers meanwhile, and `ask` asks for later rows.
+    Up to `VECTORS_HELD` vectors of the point stay in registers meanwhile, and `ask` asks for later rows. The compiler
+    may not mix rows: what is asked for all at once is dropped, and the prefetcher follows a row.
     """
     vector = ir.VectorType(table.scalar, table.lanes)
     sums = [cgutils.alloca_once(builder, vector) for _ in starts]
@@ -305,6 +319,7 @@ def _products_in_order(
             for each, part, lanes in zip(columns, held, masks, strict=True):
                 total = fma(builder, table.entries(start, each, lanes), part, total)
             builder.store(total, place)
+            builder.fence("seq_cst", "singlethread")  # no instruction
 
     table.over_runs(VECTORS_HELD, multiply)
     return [builder.load(total) for total in sums]
@@ -368,7 +383,7 @@ def _add_to_one(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row:
         splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
         for r in range(ROWS_ADDED)
     ]
-    ask = table.half_ahead(starts[0], BLOCK, True, sums.data) if table.swift else None
+    ask = table.half_ahead(starts[0], BLOCK, True) if table.swift else None
 
     def add(column: Any, mask: Any) -> None:
         if ask is not None:
