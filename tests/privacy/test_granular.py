@@ -108,6 +108,17 @@ class TestSummation:
             assert len(seen) <= math.ceil(n / shortest)
 
     @pytest.mark.parametrize(
+        ("n", "width", "features"),
+        [(49_749, 11, 301), (200_000, 63, 50_001), (3 * LONGEST_RUN, 1, 4), (10**5, 784, 785), (10**6, 3, 10**6)],
+    )
+    def test_runs_of_sparse_rows_are_as_few_as_the_bound_assumes(self, n, width, features):
+        seen = []
+        sum_in_chunks(lambda a, b: seen.append(b - a) or np.zeros(1), n, width, False, 8, features)
+        assert sum(seen) == n
+        assert max(seen) <= LONGEST_RUN
+        assert len(seen) <= math.ceil(n / arithmetic.shortest_run(features))
+
+    @pytest.mark.parametrize(
         ("n", "d", "density"), [(70_000, 3, 0.4), (3000, 500, 0.05), (700, 2000, 1.0), (9, 200_000, 1e-4)]
     )
     @pytest.mark.parametrize("kind", ["dense", "csr"])

@@ -395,6 +395,28 @@ class TestThreads:
         assert threading.active_count() == seen
         assert not inside
 
+    @pytest.mark.parametrize(("n", "width", "features"), [(49_749, 11, 300), (200_000, 63, 50_000)])
+    def test_sparse_rows_are_shared_evenly_by_two_and_by_four(self, n, width, features):
+        count = threads._blocks(n, width, 8, features)
+        assert count >= 8
+        assert count % 4 == 0
+
+    @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]])
+    def test_parts_are_added_in_the_order_of_the_rows_whenever_they_come(self, order):
+        parts = [np.array([each]) for each in (1.0, 2.0**-53, 2.0**-53, -1.0)]
+        total = threads._InOrder()
+        for number in order:
+            total.bring(number, parts[number].copy())
+        assert total.sum == ((1.0 + 2.0**-53) + 2.0**-53) - 1.0
+
+    def test_a_part_brought_while_another_is_added_is_not_lost(self):
+        total = threads._InOrder()
+        total._adding.acquire()
+        total.bring(0, np.ones(1))
+        total._adding.release()
+        total.add()
+        assert total.sum == [1.0]
+
     def test_a_thread_that_comes_too_late_is_not_waited_for(self, monkeypatch):
         monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
         late = []

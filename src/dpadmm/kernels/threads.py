@@ -20,6 +20,10 @@ OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_T
 CHUNK_ENTRIES = 1 << 20
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
+FEWEST_ROWS = 64
+"""Dense rows that take far longer to add than it takes to clear a sum and to add it to another."""
+SHARED_BY = 4
+"""Threads that get the same number of blocks each; so do two."""
 
 WORTH_THREADS = 1 << 20
 """Entries of a dense table that take several times as long to add as a thread takes to start: 0.3 ms to 0.06 ms."""
@@ -58,28 +62,80 @@ def at_most_threads(count: int | None) -> Iterator[None]:
         _limit.reset(token)
 
 
-def sum_in_chunks(part: Callable[[int, int], Array], n_rows: int, width: int, parallel: bool, effort: int = 1) -> Array:
+def sum_in_chunks(
+    part: Callable[[int, int], Array], n_rows: int, width: int, parallel: bool, effort: int = 1, features: int = 0
+) -> Array:
     """Σ part(start, stop) over blocks of rows of equal lengths, added in the order of the rows.
 
     Parameters
     ----------
     width, effort : int
         Entries of a row, and what reading one costs in entries of a dense row.
+    features : int
+        Of a sparse row, which has fewer entries.
     """
-    longest = max(1, min(LONGEST_RUN, CHUNK_ENTRIES // max(1, width)))
-    count = max(1, -(-n_rows // longest))
+    count = _blocks(n_rows, width, effort, features)
     bounds = [(k * n_rows // count, (k + 1) * n_rows // count) for k in range(count)]
     workers = min(allowed(), count) if parallel and n_rows * width * effort >= WORTH_THREADS else 1
-    return _added(_by_threads(part, bounds, workers) if workers > 1 else (part(*each) for each in bounds))
+    total = _InOrder()
+    if workers > 1:
+        _by_threads(part, bounds, workers, total)
+    else:
+        for number, each in enumerate(bounds):
+            total.bring(number, part(*each))
+    return total.sum
 
 
-def _by_threads(part: Callable[[int, int], Array], bounds: list[tuple[int, int]], workers: int) -> Iterator[Array]:
-    """part(start, stop) of each block in their order; this thread works, too.
+def _blocks(n_rows: int, width: int, effort: int, features: int) -> int:
+    """How many blocks: some for each thread, none of which takes less long than to make a sum and to add it.
+
+    No more than are charged for (`privacy.arithmetic.summation_error`).
+    """
+    entries = max(CHUNK_ENTRIES, FEWEST_ROWS * features)
+    longest = max(1, min(LONGEST_RUN, entries // max(1, width * effort)))
+    shortest = max(1, min(LONGEST_RUN, (CHUNK_ENTRIES >> 2) // (max(width, features) + 1)))
+    count = -(-n_rows // longest)
+    if count > 1:
+        count = -(-count // SHARED_BY) * SHARED_BY
+    return max(1, min(count, -(-n_rows // shortest)))
+
+
+class _InOrder:
+    """A sum of parts in the order of their numbers, whenever they come and whoever brings them."""
+
+    def __init__(self) -> None:
+        self.sum: Array = np.zeros(0)
+        self._early, self._added, self._adding = dict[int, Array](), 0, allocate_lock()
+
+    def bring(self, number: int, part: Array) -> None:
+        self._early[number] = part
+        self.add()
+
+    def add(self) -> None:
+        """Add what there is, unless somebody does."""
+        if not self._adding.acquire(blocking=False):
+            return
+        try:
+            while self._added in self._early:
+                part = self._early.pop(self._added)
+                if self._added:
+                    self.sum += part
+                else:
+                    self.sum = part
+                self._added += 1
+        finally:
+            self._adding.release()
+
+
+def _by_threads(
+    part: Callable[[int, int], Array], bounds: list[tuple[int, int]], workers: int, total: _InOrder
+) -> None:
+    """Bring part(start, stop) of each block to a sum; this thread works, too.
 
     It waits neither for helpers to begin nor for those who came too late to find a block: a thread takes as long to
     start as many a block takes to add. Threads are started for each sum: kept ones would not survive a fork.
     """
-    waiting, done, failures = deque(enumerate(bounds)), dict[int, Array](), list[BaseException]()
+    waiting, failures = deque(enumerate(bounds)), list[BaseException]()
     at_work = list[LockType]()
 
     def work() -> None:
@@ -88,7 +144,7 @@ def _by_threads(part: Callable[[int, int], Array], bounds: list[tuple[int, int]]
                 number, each = waiting.popleft()
             except IndexError:  # another thread was faster
                 return
-            done[number] = part(*each)
+            total.bring(number, part(*each))
 
     def help_out() -> None:
         busy = allocate_lock()
@@ -110,11 +166,4 @@ def _by_threads(part: Callable[[int, int], Array], bounds: list[tuple[int, int]]
             busy.acquire()
     if failures:
         raise failures[0]
-    return (done[number] for number in range(len(bounds)))
-
-
-def _added(parts: Iterator[Array]) -> Array:
-    total = next(parts)
-    for part in parts:
-        total += part
-    return total
+    total.add()  # what was brought while another part was added

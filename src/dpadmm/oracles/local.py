@@ -267,9 +267,9 @@ class LocalRows:
             self._pages.after((stop - start) * (self._row_bytes if rows is None else PAGE_BYTES))
             return total
 
-        count = self.n_rows if rows is None else len(rows)
+        count, features = self.n_rows if rows is None else len(rows), self._table.n_features if self._is_sparse else 0
         with np.errstate(all="ignore"):
-            return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL, self._effort))
+            return self._answer(sum_in_chunks(part, count, self._width, engine.PARALLEL, self._effort, features))
 
     def _weights_of(self, batch: Batch) -> Array | None:
         """Of each row of the batch: whether it was drawn, times its public weight."""
