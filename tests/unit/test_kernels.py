@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import os
 import pickle
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from itertools import pairwise
 from pathlib import Path
 
@@ -250,6 +252,12 @@ def test_a_step_is_the_same_fused_in_numpy_compiled_or_composed(smoother, constr
     np.testing.assert_array_equal(state, before)
 
 
+@pytest.mark.parametrize("name", [name for name in compiled.__all__ if name != "PARALLEL"])
+def test_twins_take_the_same_parameters(name):
+    twin, kernel = (inspect.signature(getattr(home, name)) for home in (reference, compiled))
+    assert list(twin.parameters) == list(kernel.parameters)
+
+
 def test_problems_beyond_the_kernel_are_composed():
     for problem, smoother in (
         (Problem(Logistic(), GroupL2(0.1, ((0, 1), (2, 3))), Constraint.identity(4)), Identity()),
@@ -279,6 +287,13 @@ def test_the_sum_does_not_depend_on_the_number_of_threads(csr, loss, monkeypatch
                 sums.append(rows.gradient_sum(x, 0.5, Batch(None)))
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
+
+
+def wait_until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.002)
 
 
 def lonely(form, dtype, d, place, n=48):
@@ -420,6 +435,7 @@ class TestThreads:
     def test_a_thread_that_comes_too_late_is_not_waited_for(self, monkeypatch):
         monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: set(range(4)), raising=False)
         late = []
+        monkeypatch.setattr(threads, "_idle", deque())
         monkeypatch.setattr(threads, "start_new_thread", lambda work, arguments: late.append(work))
         count = 3 * threads.LONGEST_RUN
         with threads.at_most_threads(4):
@@ -428,6 +444,50 @@ class TestThreads:
             work()
         assert late
         assert total == [count]
+
+    def test_helpers_are_kept_for_a_while_and_let_go_of_the_rows(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(2)))
+        monkeypatch.setattr(threads, "_idle", deque())
+        monkeypatch.setattr(threads, "PATIENCE", 0.5)
+        seen = set()
+
+        def part(start, stop):
+            seen.add(threading.get_ident())
+            time.sleep(0.02)
+            return np.zeros(1)
+
+        for _ in range(3):
+            with threads.at_most_threads(2):
+                threads.sum_in_chunks(part, 4 * threads.LONGEST_RUN, 100, True)
+            wait_until(lambda: threads._idle)
+        assert len(seen) == 2
+        (helper,) = threads._idle
+        assert helper._job is None
+        wait_until(lambda: not threads._idle)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    def test_a_fork_has_helpers_of_its_own(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(2)))
+
+        def idents():
+            found = set()
+
+            def part(start, stop):
+                found.add(threading.get_ident())
+                time.sleep(0.05)
+                return np.zeros(1)
+
+            with threads.at_most_threads(2):
+                threads.sum_in_chunks(part, 4 * threads.LONGEST_RUN, 100, True)
+            return found
+
+        assert len(idents()) == 2
+        wait_until(lambda: threads._idle)
+        child = os.fork()
+        if not child:
+            os._exit(0 if len(idents()) == 2 else 1)
+        assert os.waitpid(child, 0)[1] == 0
 
     def test_short_sums_stay_on_one_thread(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))

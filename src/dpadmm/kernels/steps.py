@@ -134,20 +134,20 @@ def tail(
     decay,
     gain,
     y_first,
-    state,
+    after,
 ):
     d, m = U(features * outputs), U(constraints * outputs)
     y, dual, velocity, sums = d, d + m, d + m + m, d + d + m + m
-    for k in range(U(state.size)):
-        state[k] = before[k]
+    for k in range(U(after.size)):
+        after[k] = before[k]
     g = gradient.reshape(gradient.size)
     applied, pulled = np.empty(m), np.empty(d)
-    _applied(A, state, m, offset, outputs, applied)
+    _applied(A, after, m, offset, outputs, applied)
     if y_first:
-        _auxiliary(applied, state, y, dual, m, threshold, stiffness, beta)
+        _auxiliary(applied, after, y, dual, m, threshold, stiffness, beta)
     residual = applied
     for k in range(m):
-        residual[k] = applied[k] - state[y + k] + state[dual + k]
+        residual[k] = applied[k] - after[y + k] + after[dual + k]
     if A is None:
         for k in range(m):
             pulled[k] = residual[k]
@@ -156,20 +156,20 @@ def tail(
     else:
         _product(At, residual, 0, outputs, pulled)
     for k in range(d):
-        pulled[k] = g[k] + (ridge[k] * state[k] + beta * pulled[k])
+        pulled[k] = g[k] + (ridge[k] * after[k] + beta * pulled[k])
     if smoothed > 0:
         _smooth(pulled, smoothed, outputs, decay, gain)
     for k in range(d):
-        state[velocity + k] = momentum * state[velocity + k] + pulled[k]
-        state[k] -= step * state[velocity + k]
-    _applied(A, state, m, offset, outputs, applied)
+        after[velocity + k] = momentum * after[velocity + k] + pulled[k]
+        after[k] -= step * after[velocity + k]
+    _applied(A, after, m, offset, outputs, applied)
     if not y_first:
-        _auxiliary(applied, state, y, dual, m, threshold, stiffness, beta)
+        _auxiliary(applied, after, y, dual, m, threshold, stiffness, beta)
     for k in range(m):
-        state[dual + k] += rate * (applied[k] - state[y + k])
+        after[dual + k] += rate * (applied[k] - after[y + k])
     if weight != 0.0:
         for k in range(d + m + m):
-            state[sums + k] += weight * state[k]
+            after[sums + k] += weight * after[k]
 
 
 @kernel()

@@ -25,6 +25,9 @@ FEWEST_ROWS = 64
 SHARED_BY = 4
 """Threads that get the same number of blocks each; so do two."""
 
+PATIENCE = 0.2
+"""Seconds a helper waits for another sum."""
+
 WORTH_THREADS = 1 << 20
 """Entries of a dense table that take several times as long to add as a thread takes to start: 0.3 ms to 0.06 ms."""
 
@@ -133,7 +136,7 @@ def _by_threads(
     """Bring part(start, stop) of each block to a sum; this thread works, too.
 
     It waits neither for helpers to begin nor for those who came too late to find a block: a thread takes as long to
-    start as many a block takes to add. Threads are started for each sum: kept ones would not survive a fork.
+    start as many a block takes to add.
     """
     waiting, failures = deque(enumerate(bounds)), list[BaseException]()
     at_work = list[LockType]()
@@ -157,7 +160,7 @@ def _by_threads(
 
     try:
         for _ in range(workers - 1):
-            start_new_thread(help_out, ())
+            _lend(help_out)
         work()
     finally:
         # Who is not at work yet will find no block.
@@ -167,3 +170,46 @@ def _by_threads(
     if failures:
         raise failures[0]
     total.add()  # what was brought while another part was added
+
+
+class _Helper:
+    """A thread that does one job after another, and ends when none came for a while."""
+
+    def __init__(self, job: Callable[[], None], idle: deque[_Helper]) -> None:
+        self._job: Callable[[], None] | None = job
+        self._idle, self._called = idle, allocate_lock()
+        self._called.acquire()
+
+    def call(self, job: Callable[[], None]) -> None:
+        """For whoever took it out of those idle."""
+        self._job = job
+        self._called.release()
+
+    def serve(self) -> None:
+        while self._job is not None:
+            self._job()
+            self._job = None  # it holds on to the rows
+            self._idle.append(self)
+            if not self._called.acquire(timeout=PATIENCE):
+                self._leave()
+
+    def _leave(self) -> None:
+        try:
+            self._idle.remove(self)
+        except ValueError:  # somebody is about to call, unless interrupted
+            self._called.acquire(timeout=PATIENCE)
+
+
+_idle = deque[_Helper]()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)  # threads do not survive a fork
+
+
+def _lend(job: Callable[[], None]) -> None:
+    """Have a thread do a job soon. One that waits is there in half the time it takes to start one."""
+    try:
+        helper = _idle.pop()
+    except IndexError:
+        start_new_thread(_Helper(job, _idle).serve, ())
+    else:
+        helper.call(job)
