@@ -135,7 +135,7 @@ class Questioner:
         return self._sums(query, lambda rows: rows.below_sums(middle), lambda oracle: oracle.shares_below(middle) - 0.5)
 
     def _curvatures(self, query: Query) -> Question:
-        """Weights so large that both rows are scaled down, on all features and on those in which one row is longer."""
+        """Weights so large that both rows are scaled down, on features in which they differ, or one is longer."""
 
         def at(x: Array, weights: Array) -> Question:
             return self._sums(
@@ -146,7 +146,7 @@ class Questioner:
 
         first, second = (row**2 for row in self._pair.mapped)
         large = SATURATED / max(float(np.linalg.norm(first)), float(np.linalg.norm(second)))
-        chosen = [large * longer.astype(float) for longer in (first >= 0, first > second, second > first)]
+        chosen = [large * longer.astype(float) for longer in (first != second, first > second, second > first)]
         points = self._points(self._pair.tables[0].point_shape)
         return self._furthest(at(x, weights) for x, weights in product(points, chosen))
 

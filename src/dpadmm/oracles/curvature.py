@@ -20,7 +20,7 @@ from dpadmm.problem.losses.base import Loss
 
 Array = NDArray[np.float64]
 
-LARGEST_WEIGHED = 1e50
+LARGEST_WEIGHED = 1e100
 """Weights under which a squared entry of a row could be larger are refused: its own square must stay a number."""
 
 
