@@ -210,6 +210,16 @@ def _on_tensor(row, rowmap):
     return TorchRows(pack_tensor(rowmap, torch.tensor(row)), np.ones(1), Logistic(), rowmap.row_norm)
 
 
+def _unmapped_tensor(row, rowmap):
+    torch = pytest.importorskip("torch")
+    from dpadmm.oracles.torch_rows import TorchRows
+    from dpadmm.oracles.torch_table import PackedTensor, lengths
+
+    X = torch.tensor(row)
+    alive = torch.isfinite(X).all(dim=1).to(torch.float64)
+    return TorchRows(PackedTensor(X, alive, lengths(X)), np.ones(1), Logistic(), rowmap.row_norm)
+
+
 def _in_memory(row, rowmap):
     return LocalRows(rowmap.pack(row), np.ones(1), Logistic(), rowmap.row_norm)
 
@@ -220,6 +230,7 @@ HELD = {
     "float32": lambda row, rowmap: _in_memory(row.astype(np.float32), rowmap),
     "unmapped": lambda row, rowmap: LocalRows(row, np.ones(1), Logistic(), rowmap.row_norm),
     "tensor": _on_tensor,
+    "unmapped tensor": _unmapped_tensor,
     "lattice": lambda row, rowmap: LatticeRows(rowmap.pack(row), np.ones(1), Logistic(), rowmap.row_norm, 10),
 }
 
@@ -229,7 +240,7 @@ HELD = {
 @pytest.mark.parametrize("held", HELD)
 def test_feature_curvature_of_extreme_rows_and_weights(held, row_norm, intercept):
     """Every pair of rows, in extended precision and without a tolerance; no entry is negative or not finite."""
-    rowmap = RowMap(row_norm, intercept and held != "unmapped")
+    rowmap = RowMap(row_norm, intercept and not held.startswith("unmapped"))
     width = 3 + rowmap.intercept
     large = np.array([LARGEST_WEIGHED, 1.0, 1e-300, 5e-324])[:width] / row_norm**2 * (1 - 1e-15)
     weights = [np.full(width, large[0]), large, large[::-1].copy(), np.ones(width), np.zeros(width)]

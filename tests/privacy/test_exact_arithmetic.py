@@ -157,6 +157,32 @@ class TestRowsOnALattice:
         np.testing.assert_array_equal(counts(slice(0, n)), alone)
         np.testing.assert_array_equal(counts(slice(0, n - 5)) + counts(slice(n - 5, n)), alone)
 
+    def test_a_row_is_as_curved_wherever_it_stands(self):
+        """At such a point, too."""
+        rng = np.random.default_rng(5)
+        n, half = 300, 19
+        X, large = np.tile(rng.normal(size=(n, half)), 2), 1e10 * rng.normal(size=half)
+        x = np.concatenate([large, 1.0 - large])
+
+        def counts(part):
+            rows = lattice(X[part], np.ones(len(X[part])), Logistic(), intercept=False, n=n)
+            return rows.curvature_sum(x, np.ones(2 * half)).counts
+
+        alone = [counts(slice(i, i + 1)) for i in range(n)]
+        np.testing.assert_array_equal(counts(slice(0, n)), sum(alone))
+        np.testing.assert_array_equal(counts(slice(3, n)), sum(alone[3:]))
+
+    def test_entries_of_a_curvature_are_cut_off_towards_zero(self):
+        from fractions import Fraction
+
+        rng = np.random.default_rng(6)
+        rows = lattice(rng.normal(size=(1, 30)), np.ones(1), Logistic(), intercept=False)
+        weights = rng.uniform(size=30)
+        total = rows.curvature_sum(np.zeros(30), weights)
+        for count, entry in zip(total.counts, rows._rows[0] * rows._rows[0] * weights, strict=True):
+            product = Fraction(0.25 * float(entry)) / Fraction(float(total.unit))
+            assert 0 <= int(count) <= product < int(count) + 1
+
     def test_entries_are_cut_off_towards_zero(self):
         """The entries of one contribution in exact arithmetic: no count lies further from zero than the product."""
         from fractions import Fraction
