@@ -24,6 +24,7 @@ from dpadmm.audit.saved import attack_all
 from dpadmm.audit.searched import RowScores
 from dpadmm.estimators.search.parts import Part
 from dpadmm.estimators.search.trial import Bench
+from dpadmm.oracles import curvature
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.preparation import PrivateQuantileClipper
@@ -35,8 +36,8 @@ from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions
-from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments
-from dpadmm.problem import Squared
+from dpadmm.privacy.statistics import CountsBelow, FeatureCurvature, FeatureMoment, JointMoments
+from dpadmm.problem import Logistic, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
@@ -76,6 +77,12 @@ class Mutant:
 def no_clip() -> Iterator[None]:
     honest = LocalRows.gradient_sum
     with patch.object(LocalRows, "gradient_sum", lambda rows, x, clip, batch: honest(rows, x, np.inf, batch)):
+        yield
+
+
+@contextmanager
+def no_curvature_clip() -> Iterator[None]:
+    with patch.object(curvature, "clip_slopes", lambda bends, lengths, clip: bends):
         yield
 
 
@@ -361,6 +368,24 @@ def fixed_size_as_poisson(runs: int) -> Verdict:
     return of_oracle(plan, tables, first_answer, with_other_sampler(plan, WithoutReplacement(2, 20)))(runs)
 
 
+def curvature_without_clip(runs: int) -> Verdict:
+    """Two rows in different features, among zero rows, and weights under which both are scaled down."""
+    request = Request("curvature", 1, 1.0, statistic=FeatureCurvature())
+    plan = calibrate(Budget(1.0, 0.05), [request], Everything(), ROWS, cache=False)
+    tables = [LocalRows(np.vstack([row, np.zeros((ROWS - 1, 2))]), np.ones(ROWS), Logistic()) for row in np.eye(2)]
+
+    def balance(oracle: PrivateOracle) -> float:
+        first, second = oracle.feature_curvature(np.zeros(2), np.full(2, 16.0))
+        return float(first - second)
+
+    def bound() -> float:
+        return bound_of_oracles(with_plan(plan), (tables[0], tables[1]), balance, plan.budget.delta, runs)
+
+    with no_curvature_clip():
+        found = bound()
+    return Verdict(1.0, found, bound(), runs)
+
+
 # -- audits of preparation and of tuning -------------------------------------------------------------------------------
 
 
@@ -499,6 +524,7 @@ MUTANTS: dict[str, Mutant] = {
     "bare second moment": Mutant(
         "`auto`: second moment without noise", of_fit(bare_second_moment, appeared, parts=["moments"]), 300
     ),
+    "no clip, curvatures": Mutant("curvatures along features of any length are summed", curvature_without_clip, 600),
     "half the exact deviation": Mutant(
         '`arithmetic="exact"`: discrete Gaussian of half the deviation (full-admm)',
         of_fit(

@@ -50,7 +50,14 @@ class Stub:
             self.queries.append(("difference", np.array(x).tobytes(), np.array(anchor).tobytes(), clip_norm, kind))
             return difference(oracle, x, anchor, clip_norm, kind)
 
+        curvature = PrivateOracle.feature_curvature
+
+        def watched_curvature(oracle, x, weights):
+            self.queries.append(("curvature", np.array(x).tobytes(), np.array(weights).tobytes()))
+            return curvature(oracle, x, weights)
+
         with (
+            mock.patch.object(PrivateOracle, "feature_curvature", watched_curvature),
             mock.patch.object(PrivateOracle, "release", lambda *args: self.release(*args)),
             mock.patch.object(PrivateOracle, "release_state", lambda *args: self.release_state(*args)),
             mock.patch.object(PrivateOracle, "gradient", watched_gradient),

@@ -7,15 +7,21 @@ exceeded (to one part in 10⁹) and be attained (to one in 10³) where `docs/pro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from dpadmm.oracles.curvature import LARGEST_WEIGHED
+from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, SecondMoment
+from dpadmm.privacy.statistics import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.rowmap import RowMap
 
 ALL = Batch(None)
 CAP = 0.37
@@ -90,6 +96,24 @@ class Whitened:
         return table(row, number, 2, dtype).transformed(3 * free.reshape(D, D)).second_moment_sum().ravel()
 
 
+@dataclass(frozen=True)
+class Curvature:
+    """Curvature along each feature, at any point and with any weights."""
+
+    classes: int = 2
+    free = 2 * D
+
+    def bound(self, relation):
+        return relation.record_distance * FeatureCurvature().reach(relation)
+
+    @staticmethod
+    def asked(free):
+        return 3 * free[:D], 100 * np.exp(np.clip(free[D:], -20, 20))
+
+    def value(self, row, number, free, dtype):
+        return table(row, number, 2, dtype).curvature_sum(*self.asked(free))
+
+
 def moved(query, relation, numbers, v, dtype):
     """How far the query moves between neighbours; `v` holds both rows, and what the solver may choose."""
     first, second, free = v[:D], v[D : 2 * D], v[2 * D :]
@@ -148,7 +172,90 @@ def test_clipped_second_moment(relation, dtype):
 
 
 @RELATIONS
-@pytest.mark.parametrize("query", [Joint(2, 0.5), Joint(3, 0.25), Gradient(2), Whitened()], ids=repr)
+@PRECISIONS
+def test_feature_curvature(relation, dtype):
+    query = Curvature()
+    found = farthest(query, relation, dtype)
+    assert 0.999 * query.bound(relation) <= found <= EXCEEDED * query.bound(relation)
+
+
+@RELATIONS
+def test_feature_curvature_attains_its_bound(relation):
+    """Rows with disjoint supports at the origin; one of them, gone."""
+    tables = [LocalRows(row[None], np.ones(1), Logistic()) for row in np.eye(D)[:2]]
+    first, second = (rows.curvature_sum(np.zeros(D), np.full(D, 4.0)) for rows in tables)
+    gone = second if relation is Relation.REPLACE_ONE else np.zeros(D)
+    assert np.linalg.norm(first - gone) == pytest.approx(Curvature().bound(relation), rel=2e-6)
+
+
+EXTREME = [
+    np.array([1e300, -1e300, 1e-300]),
+    np.array([3e38, 1.0, -1e-40]),
+    np.array([5e-324, 1e-310, -2e-308]),
+    np.array([1e-160, 1e-162, 0.0]),
+    np.array([1e160, 0.0, 1e150]),
+    np.array([np.inf, 1.0, 1.0]),
+    np.array([np.nan, 1.0, -np.inf]),
+    np.array([1.0, 1.0, 1.0]),
+    *np.eye(3),
+    np.zeros(3),
+]
+
+
+def _on_tensor(row, rowmap):
+    torch = pytest.importorskip("torch")
+    from dpadmm.oracles.torch_rows import TorchRows
+    from dpadmm.oracles.torch_table import pack_tensor
+
+    return TorchRows(pack_tensor(rowmap, torch.tensor(row)), np.ones(1), Logistic(), rowmap.row_norm)
+
+
+def _unmapped_tensor(row, rowmap):
+    torch = pytest.importorskip("torch")
+    from dpadmm.oracles.torch_rows import TorchRows
+    from dpadmm.oracles.torch_table import PackedTensor, lengths
+
+    X = torch.tensor(row)
+    alive = torch.isfinite(X).all(dim=1).to(torch.float64)
+    return TorchRows(PackedTensor(X, alive, lengths(X)), np.ones(1), Logistic(), rowmap.row_norm)
+
+
+def _in_memory(row, rowmap):
+    return LocalRows(rowmap.pack(row), np.ones(1), Logistic(), rowmap.row_norm)
+
+
+HELD = {
+    "dense": _in_memory,
+    "csr": lambda row, rowmap: _in_memory(sparse.csr_matrix(row), rowmap),
+    "float32": lambda row, rowmap: _in_memory(row.astype(np.float32), rowmap),
+    "unmapped": lambda row, rowmap: LocalRows(row, np.ones(1), Logistic(), rowmap.row_norm),
+    "tensor": _on_tensor,
+    "unmapped tensor": _unmapped_tensor,
+    "lattice": lambda row, rowmap: LatticeRows(rowmap.pack(row), np.ones(1), Logistic(), rowmap.row_norm, 10),
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("row_norm", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("held", HELD)
+def test_feature_curvature_of_extreme_rows_and_weights(held, row_norm, intercept):
+    """Every pair of rows, in extended precision and without a tolerance; no entry is negative or not finite."""
+    rowmap = RowMap(row_norm, intercept and not held.startswith("unmapped"))
+    width = 3 + rowmap.intercept
+    large = np.array([LARGEST_WEIGHED, 1.0, 1e-300, 5e-324])[:width] / row_norm**2 * (1 - 1e-15)
+    weights = [np.full(width, large[0]), large, large[::-1].copy(), np.ones(width), np.zeros(width)]
+    points = [np.zeros(width), np.full(width, 1.0 / row_norm), np.array([1e29, -1e29, 1e29, 1e29])[:width]]
+    with np.errstate(all="ignore"):
+        rows = [HELD[held](row[None], rowmap) for row in EXTREME]
+        for x, weight in product(points, weights):
+            sums = [as_numbers(row.curvature_sum(x, weight)).astype(np.longdouble) for row in rows]
+            assert all(np.isfinite(found).all() and (found >= 0).all() for found in sums)
+            assert max(np.sqrt((found**2).sum()) for found in sums) <= 1
+            assert max(((one - other) ** 2).sum() for one, other in combinations(sums, 2)) <= 2
+
+
+@RELATIONS
+@pytest.mark.parametrize("query", [Joint(2, 0.5), Joint(3, 0.25), Gradient(2), Whitened(), Curvature()], ids=repr)
 def test_the_search_finds_a_bound_that_is_too_small(relation, query):
     """Without the clip of the rows or of the gradient the same search leaves every bound behind."""
 
@@ -156,6 +263,8 @@ def test_the_search_finds_a_bound_that_is_too_small(relation, query):
         rows = table(row, number, query.classes, dtype)
         if isinstance(query, Joint):
             return np.sqrt(query.balance) * np.outer(row, row)
+        if isinstance(query, Curvature):
+            return query.asked(free)[1] * row * row / 4
         rows = rows.transformed(3 * free[: D * D].reshape(D, D))
         if isinstance(query, Whitened):
             return (rows._X.T @ rows._X).ravel()

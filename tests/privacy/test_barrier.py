@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import math
 import pickle
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant, pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import DpadmmError, PrivacyError, PromiseBroken, QueryRefused
@@ -24,8 +25,11 @@ from dpadmm.oracles.base import LARGEST_POINT, PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.sampling import make_sampler
-from dpadmm.problem import L1, Constraint, Logistic, Problem, Softmax, Squared
+from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.sampling import Everything, make_sampler
+from dpadmm.privacy.statement import describe
+from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment
+from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.randomness import make_streams
 from dpadmm.solvers import SOLVERS, VRADMM, Setting, run
 from dpadmm.solvers.full import FullADMM
@@ -43,7 +47,7 @@ class Untouchable:
     def gradient_sum(self, *args):
         raise AssertionError("a row was read")
 
-    difference_sum = gradient_sum
+    difference_sum = curvature_sum = gradient_sum
 
 
 @pytest.fixture
@@ -153,6 +157,109 @@ class TestRefusals:
         assert len(answers) == count
 
 
+def curvature_plan(count=1, relation="replace-one"):
+    request = Request("curvature", count, 1.0, statistic=FeatureCurvature())
+    return calibrate(Budget(1.0, 0.05, relation), [request], Everything(), 8, cache=False)
+
+
+class TestCurvatures:
+    ones = np.ones(2)
+
+    @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 1), (1, 2), (2, 2)])
+    def test_points_and_weights_of_another_shape(self, shape):
+        for x, weights in ((np.ones(shape), self.ones), (self.ones, np.ones(shape)), (np.ones(shape), np.ones(shape))):
+            with pytest.raises(QueryRefused, match="one weight a feature"):
+                oracle(curvature_plan(), Untouchable()).feature_curvature(x, weights)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 10 * LARGEST_POINT, -10 * LARGEST_POINT])
+    def test_points_that_are_not_finite_or_huge(self, bad):
+        with pytest.raises(QueryRefused, match="finite point"):
+            oracle(curvature_plan(), Untouchable()).feature_curvature(np.array([0.0, bad]), self.ones)
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1.0, -5e-324])
+    def test_weights_that_are_negative_or_not_finite(self, bad):
+        with pytest.raises(QueryRefused, match="finite weights"):
+            oracle(curvature_plan(), Untouchable()).feature_curvature(self.ones, np.array([1.0, bad]))
+
+    @pytest.mark.parametrize("row_norm", [1.0, 1e20])
+    def test_weights_that_stretch_rows_too_far(self, row_norm):
+        rows = LocalRows(np.ones((8, 2)), np.ones(8), Logistic(), row_norm)
+        oracle(curvature_plan(), rows).feature_curvature(X0, np.full(2, 1e99 / row_norm**2))
+        with pytest.raises(QueryRefused, match="too far"):
+            oracle(curvature_plan(), rows).feature_curvature(X0, np.full(2, 1e101 / row_norm**2))
+
+    @pytest.mark.parametrize("loss", [Squared(), HuberisedHinge(), Softmax(3)], ids=lambda loss: loss.name)
+    def test_other_losses(self, loss):
+        rows = LocalRows(np.ones((8, 2)), np.zeros(8, dtype=int), loss)
+        with pytest.raises(QueryRefused):
+            oracle(curvature_plan(), rows).feature_curvature(X0, self.ones)
+
+    def test_a_plan_of_another_statistic_or_of_less_than_its_reach(self):
+        class Cheap(FeatureCurvature):
+            def reach(self, relation):
+                return 1e-3
+
+        plan = curvature_plan()
+        (query,) = plan.queries
+        for change in (
+            {"statistic": SecondMoment()},
+            {"statistic": None},
+            {"clip_norm": 0.7},
+            {"clip_norm": 1e-3, "statistic": Cheap()},
+            {"sampler": make_sampler("poisson", 8, 4)},
+            {"noise_multiplier": 0.0},
+        ):
+            broken = replace(plan, queries=(replace(query, **change),))
+            with pytest.raises(QueryRefused):
+                oracle(broken, Untouchable()).feature_curvature(X0, self.ones)
+
+    def test_add_remove_takes_more_noise_for_the_same_multiplier(self):
+        assert curvature_plan(relation="add-remove").queries[0].clip_norm == 1.0
+        assert curvature_plan().queries[0].clip_norm == pytest.approx(math.sqrt(0.5))
+
+    def test_as_often_as_planned_and_no_more(self):
+        plan = curvature_plan(count=2)
+        asked = oracle(plan, LocalRows(np.ones((8, 2)), np.ones(8), Logistic()))
+        asked.feature_curvature(X0, self.ones)
+        with pytest.raises(PromiseBroken):
+            asked.require_promise_kept()
+        asked.feature_curvature(X0 + 1, self.ones)
+        asked.require_promise_kept()
+        assert asked.spent == plan.event
+        with pytest.raises(QueryRefused, match="all 2 planned"):
+            asked.feature_curvature(X0, self.ones)
+
+    def test_a_refused_question_is_spent(self):
+        asked = oracle(curvature_plan(), LocalRows(np.ones((8, 2)), np.ones(8), Logistic()))
+        for weights in (-self.ones, self.ones):
+            with pytest.raises(QueryRefused):
+                asked.feature_curvature(X0, weights)
+
+    def test_rows_are_those_of_the_table_whatever_the_coordinates(self):
+        rows = LocalRows(np.random.default_rng(0).normal(size=(8, 2)), np.ones(8), Logistic())
+        asked, seen = oracle(curvature_plan(), rows), []
+        asked.release = lambda query, clip_norm, total: seen.append(total)
+        asked.change_coordinates(np.array([[3.0, 1.0], [0.0, 1.0]]))
+        asked.feature_curvature(X0 + 1, 5 * self.ones)
+        np.testing.assert_array_equal(seen[0], rows.curvature_sum(X0 + 1, 5 * self.ones))
+
+    def test_answers_carry_the_planned_noise(self):
+        d, plan, rng = 4000, curvature_plan(), np.random.default_rng(0)
+        rows, weights = LocalRows(rng.normal(size=(8, d)), np.ones(8), Logistic()), np.full(d, 3.0)
+        query = plan.queries[0]
+        answer = oracle(plan, rows).feature_curvature(np.zeros(d), weights) * query.denominator
+        residual = (answer - rows.curvature_sum(np.zeros(d), weights)) / (query.noise_multiplier * query.clip_norm)
+        assert chi2.ppf(1e-9, d) <= residual @ residual <= chi2.isf(1e-9, d)
+
+    def test_the_plan_is_stored_and_read_again_and_the_statement_names_the_query(self):
+        plan = curvature_plan()
+        again = Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
+        assert again == plan
+        words = describe(plan.queries[0])
+        assert "1 noisy curvature release (sum of row squared entrywise times the curvature of its loss" in words
+        assert "one row can move by at most 1.414" in words
+
+
 class TestPromise:
     problem = Problem(Logistic(), L1(0.01), Constraint.identity(2))
 
@@ -211,7 +318,7 @@ class TestNothingToSee:
         asked.gradient(X0, "snapshot")
         public = {name for name in dir(asked) if not name.startswith("_")}
         queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
-        queries |= {"score", "feature_moment", "shares_below", "change_map"}
+        queries |= {"score", "feature_moment", "feature_curvature", "shares_below", "change_map"}
         queries |= {"noisy_pass", "last_state", "release_state"}
         assert public == queries | {"noise_std", "public_rows", "release", "spent", "require_promise_kept"}
         assert asked.public_rows == plan.n_rows

@@ -89,6 +89,10 @@ class TestRowsOnALattice:
                 assert norm(rows.gradient_sum(x, clip, ALL)) <= clip
                 assert norm(rows.difference_sum(x, anchor, clip, clip / 3, ALL)) <= clip / 3
             assert norm(rows.second_moment_sum()) <= 1.0
+            if not turned and type(loss) is Logistic:
+                weights = 10.0 ** rng.uniform(-20, 20, features)
+                assert norm(rows.curvature_sum(x, weights)) <= 1.0
+                assert (rows.curvature_sum(x, weights).counts >= 0).all()
 
     @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.outputs}")
     def test_the_order_of_the_rows_changes_nothing(self, loss):
@@ -113,6 +117,17 @@ class TestRowsOnALattice:
             ]
             for a, b in zip(*sums, strict=True):
                 np.testing.assert_array_equal(a.counts, b.counts)
+
+    def test_the_order_of_the_rows_changes_no_curvature(self):
+        rng = np.random.default_rng(0)
+        X, y, shuffled = rng.normal(size=(9001, 7)), rng.choice([-1.0, 1.0], 9001), rng.permutation(9001)
+        x, weights = 5 * rng.normal(size=8), 20 * rng.uniform(size=8)
+        one, two = lattice(X, y, Logistic()), lattice(X[shuffled], y[shuffled], Logistic())
+        parts = [lattice(X[i::3], y[i::3], Logistic(), n=9001).curvature_sum(x, weights).counts for i in range(3)]
+        whole = one.curvature_sum(x, weights).counts
+        np.testing.assert_array_equal(whole, two.curvature_sum(x, weights).counts)
+        np.testing.assert_array_equal(whole, sum(parts))
+        assert whole.min() > 0
 
     def test_parts_add_up_to_the_whole(self):
         rng = np.random.default_rng(1)
@@ -141,6 +156,32 @@ class TestRowsOnALattice:
         alone = sum(counts(slice(i, i + 1)) for i in range(n))
         np.testing.assert_array_equal(counts(slice(0, n)), alone)
         np.testing.assert_array_equal(counts(slice(0, n - 5)) + counts(slice(n - 5, n)), alone)
+
+    def test_a_row_is_as_curved_wherever_it_stands(self):
+        """At such a point, too."""
+        rng = np.random.default_rng(5)
+        n, half = 300, 19
+        X, large = np.tile(rng.normal(size=(n, half)), 2), 1e10 * rng.normal(size=half)
+        x = np.concatenate([large, 1.0 - large])
+
+        def counts(part):
+            rows = lattice(X[part], np.ones(len(X[part])), Logistic(), intercept=False, n=n)
+            return rows.curvature_sum(x, np.ones(2 * half)).counts
+
+        alone = [counts(slice(i, i + 1)) for i in range(n)]
+        np.testing.assert_array_equal(counts(slice(0, n)), sum(alone))
+        np.testing.assert_array_equal(counts(slice(3, n)), sum(alone[3:]))
+
+    def test_entries_of_a_curvature_are_cut_off_towards_zero(self):
+        from fractions import Fraction
+
+        rng = np.random.default_rng(6)
+        rows = lattice(rng.normal(size=(1, 30)), np.ones(1), Logistic(), intercept=False)
+        weights = rng.uniform(size=30)
+        total = rows.curvature_sum(np.zeros(30), weights)
+        for count, entry in zip(total.counts, rows._rows[0] * rows._rows[0] * weights, strict=True):
+            product = Fraction(0.25 * float(entry)) / Fraction(float(total.unit))
+            assert 0 <= int(count) <= product < int(count) + 1
 
     def test_entries_are_cut_off_towards_zero(self):
         """The entries of one contribution in exact arithmetic: no count lies further from zero than the product."""
@@ -205,6 +246,10 @@ class TestRowsOnALattice:
             full = abs(int(rows.gradient_sum(np.full(1, 1e9), 1.0, ALL).counts[0])) / 4
             assert full * most < 2**63
             assert abs(int(rows.second_moment_sum().counts[0, 0])) / 4 * most < 2**63
+            curved = lattice(np.ones((4, 1)), np.ones(4), Logistic(), intercept=False, n=most)
+            counts = int(curved.curvature_sum(np.zeros(1), np.full(1, 1e9)).counts[0])
+            assert counts > 0
+            assert counts / 4 * most < 2**63
 
     def test_rows_longer_than_declared_are_shortened(self):
         from dpadmm.problem.rowmap import pack_mapped

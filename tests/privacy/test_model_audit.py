@@ -198,6 +198,8 @@ class TestWorstRows:
             )
         assert short.n_rows == whole.n_rows
         assert np.allclose(short.second_moment_sum(), whole.second_moment_sum())
+        weights = np.array([3.0, 30.0])
+        assert np.allclose(short.curvature_sum(x, weights), whole.curvature_sum(x, weights))
         turned = np.array([[0.0, 2.0], [1.0, 0.0]])
         assert np.allclose(
             short.transformed(turned).gradient_sum(x, 0.1, Batch(None)),

@@ -98,3 +98,45 @@ def test_a_margin_that_is_wrong_or_no_number_does_not_lengthen_a_contribution(en
             lengths = [np.linalg.norm(rows.gradient_sum(x, clip, Batch(np.array([i])))) for i in range(n)]
         assert max(lengths) <= clip
         assert long > 1e30 or min(lengths) > 0
+
+
+def _tensor(rowmap, X, y):
+    torch = pytest.importorskip("torch")
+    from dpadmm.oracles.torch_rows import TorchRows
+    from dpadmm.oracles.torch_table import pack_tensor
+
+    return TorchRows(pack_tensor(rowmap, torch.tensor(X)), y, Logistic())
+
+
+TABLES = {
+    "dense": lambda rowmap, X, y: LocalRows(rowmap.pack(np.ascontiguousarray(X)), y, Logistic()),
+    "csr": lambda rowmap, X, y: LocalRows(rowmap.pack(sparse.csr_matrix(X)), y, Logistic()),
+    "tensor": _tensor,
+}
+
+
+@pytest.mark.parametrize("held", TABLES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weight", [1e-6, 1e9])
+def test_a_curvature_moves_by_one_contribution(held, dtype, weight):
+    """Margins are all rounding here: a last bit of one decides whether its row is curved."""
+    for n, d in SHAPES:
+        X, target, x = cancelling(n, d, dtype), np.ones(n), np.full(d, 1e16)
+
+        def summed(kept, X=X, target=target, x=x):
+            rows = TABLES[held](RowMap(1.0, False), X[kept], target[kept])
+            return rows.curvature_sum(x, np.full(len(x), weight))
+
+        whole = summed(np.arange(n))
+        for gone in range(0, n, 5):
+            rest, alone = summed(np.delete(np.arange(n), gone)), summed(np.array([gone]))
+            assert np.linalg.norm(whole - rest - alone) < 1e-14 * n * min(1.0, weight)
+
+
+@pytest.mark.parametrize("held", TABLES)
+def test_curvatures_of_cancelling_rows_are_neither_all_nor_none(held):
+    """What the test above needs, for a margin that is off to show."""
+    asked = np.full(40, 1e16), np.full(40, 4.0)
+    tables = [TABLES[held](RowMap(1.0, False), row[None], np.ones(1)) for row in cancelling(60, 40)]
+    sizes = [np.linalg.norm(rows.curvature_sum(*asked)) for rows in tables]
+    assert 0 <= min(sizes) < 0.1 * max(sizes)

@@ -24,7 +24,9 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import SAMPLERS, make_sampler
+from dpadmm.privacy.statistics import FeatureCurvature
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
@@ -134,6 +136,27 @@ def test_nothing_depends_on_the_data_in_any_format(form, solver, tmp_path):
     different, seen = compare(make("logistic", solver=solver), tmp_path, one, two)
     assert different == []
     assert seen["failure"] is None
+
+
+@pytest.mark.parametrize("form", ["float32", "csr", "csr-float32", "lists"])
+def test_nothing_but_the_release_of_a_curvature_depends_on_the_data(form):
+    request = Request("curvature", 1, 1.0, statistic=FeatureCurvature())
+    plan = calibrate(Budget(1.0, 1e-3), [request], make_sampler("full", N, N), N)
+
+    def seen(X, y, stub):
+        with np.errstate(all="ignore"):
+            rows = LocalRows(RowMap(1.0, intercept=False).pack(FORMS[form](X)), 2.0 * y - 1, Logistic())
+        with stub.installed(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            answer = PrivateOracle(rows, plan, make_streams(None)).feature_curvature(np.ones(D), np.full(D, 9.0))
+        return fingerprint((answer, stub.queries))
+
+    class Leaky(Stub):
+        def release(self, oracle, query, clip_norm, total):
+            return super().release(oracle, query, clip_norm, total) + 1e-15 * np.sign(total.sum() - N / 2)
+
+    assert seen(*TAME, Stub()) == seen(*WILD, Stub())
+    assert seen(*TAME, Leaky()) != seen(np.zeros((N, D)), TAME[1], Leaky())
 
 
 STEPS = {

@@ -262,6 +262,7 @@ def test_spiked_rows_answer_gradients_only():
     seen = LocalRows(X, 2.0 * y - 1, Logistic()).transformed(SpikedMap(np.ones(WIDE), np.ones(WIDE), 0.5))
     for ask in (
         seen.second_moment_sum,
+        lambda: seen.curvature_sum(np.zeros(WIDE), np.ones(WIDE)),
         lambda: seen.moment_sums(JointMoments(0.5, 1)),
         lambda: seen.row_moment_sums(statistic_of(2)),
         lambda: seen.transformed(np.eye(WIDE)[:, :1]),

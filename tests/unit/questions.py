@@ -45,6 +45,10 @@ def questions(outputs):
     yield "row-moments", lambda rows: rows.row_moment_sums(RowMoments(1.0, 0.1, 0.1, outputs, 0.5))
     yield "some-row-moments", lambda rows: rows.row_moment_sums(RowMoments(1.0, 0.0, 0.1, outputs, 0.5))
     yield "second-moment", lambda rows: rows.transformed(MATRIX).second_moment_sum()
+    if outputs == 1:
+        for scale in (1.0, 100.0):
+            weights = scale * RNG.uniform(size=D + 1)
+            yield f"curvature-{scale:g}", lambda rows, weights=weights: rows.curvature_sum(x, weights)
     yield "feature-moment", lambda rows: rows.feature_moment_sum()
     yield "below", lambda rows: rows.below_sums(np.zeros((2, D)))
     bounded = RowMap.declare(2.0, True, (0, 1), D)

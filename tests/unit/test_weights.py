@@ -11,7 +11,7 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, SecondMoment
+from dpadmm.privacy.statistics import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
 
 EVERY_ROW = Batch(None)
@@ -50,6 +50,9 @@ def test_a_weight_is_a_share_of_a_row(engine, make, loss):
     np.testing.assert_allclose(
         3 * weighted.transformed(P).second_moment_sum(), copied.transformed(P).second_moment_sum(), atol=1e-9
     )
+    if type(loss) is Logistic:
+        asked = x, np.full(4, 50.0)
+        np.testing.assert_allclose(3 * weighted.curvature_sum(*asked), copied.curvature_sum(*asked), atol=1e-9)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -58,7 +61,7 @@ def test_no_weight_moves_a_sum_further_than_declared(relation, classes):
     rng = np.random.default_rng(1)
     loss, statistic = (Logistic(), JointMoments(0.5, 1, 0.5)) if classes == 2 else (Softmax(3), JointMoments(0.25, 3))
     labels = [-1.0, 1.0] if classes == 2 else [0, 1, 2]
-    largest = {"moments": 0.0, "gradient": 0.0, "second moment": 0.0}
+    largest = {"moments": 0.0, "gradient": 0.0, "second moment": 0.0, "curvature": 0.0}
     for _ in range(400):
         a = rng.standard_normal(2)
         a = a / np.linalg.norm(a)
@@ -73,6 +76,9 @@ def test_no_weight_moves_a_sum_further_than_declared(relation, classes):
             "gradient": [rows.gradient_sum(x, 0.3, EVERY_ROW).ravel() for rows in pair],
             "second moment": [rows.second_moment_sum().ravel() for rows in pair],
         }
+        if classes == 2:
+            weights = 10.0 ** rng.uniform(-2, 3, 2)
+            answers["curvature"] = [rows.curvature_sum(x / 100, weights) for rows in pair]
         for name, (one, other) in answers.items():
             moved = one if relation is Relation.ADD_REMOVE else one - other
             largest[name] = max(largest[name], float(np.linalg.norm(moved)))
@@ -80,6 +86,8 @@ def test_no_weight_moves_a_sum_further_than_declared(relation, classes):
     assert largest["moments"] <= distance * statistic.reach(relation)
     assert largest["gradient"] <= distance * 0.3
     assert largest["second moment"] <= distance * SecondMoment().reach(relation)
+    assert largest["curvature"] <= distance * FeatureCurvature().reach(relation)
+    assert classes == 3 or largest["curvature"] > 0.8 * distance * FeatureCurvature().reach(relation)
     assert largest["gradient"] > 0.8 * distance * 0.3
 
 

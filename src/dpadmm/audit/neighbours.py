@@ -112,6 +112,9 @@ class OneAmongZeros:
     def second_moment_sum(self) -> Sum:
         return self._row.second_moment_sum()
 
+    def curvature_sum(self, x: Array, weights: Array) -> Sum:
+        return self._row.curvature_sum(x, weights)
+
     def row_moment_sums(self, statistic: RowMoments) -> tuple[Sum, ...]:
         return self._row.row_moment_sums(statistic)
 

@@ -17,7 +17,14 @@ from dpadmm.errors import QueryRefused
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.sums import as_numbers, joined
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments, RowMoments, SecondMoment
+from dpadmm.privacy.statistics import (
+    CountsBelow,
+    FeatureCurvature,
+    FeatureMoment,
+    JointMoments,
+    RowMoments,
+    SecondMoment,
+)
 
 Array = NDArray[np.float64]
 Answers = tuple[Array, Array]
@@ -106,6 +113,8 @@ class Questioner:
             return self._sums(
                 query, lambda rows: as_numbers(rows.second_moment_sum()), lambda oracle: oracle.second_moment()
             )
+        if isinstance(statistic, FeatureCurvature):
+            return self._curvatures(query)
         if isinstance(statistic, JointMoments | RowMoments):
             return self._moments(query, statistic)
         if statistic is not None or query.passage is not None or query.kind == "score":
@@ -124,6 +133,22 @@ class Questioner:
         middle = np.tile((raw[0] + raw[1]) / 2, (statistic.levels, 1))
         # Shares are answered with the half put back that was taken off before the noise.
         return self._sums(query, lambda rows: rows.below_sums(middle), lambda oracle: oracle.shares_below(middle) - 0.5)
+
+    def _curvatures(self, query: Query) -> Question:
+        """Weights so large that both rows are scaled down, on features in which they differ, or one is longer."""
+
+        def at(x: Array, weights: Array) -> Question:
+            return self._sums(
+                query,
+                lambda rows: as_numbers(rows.curvature_sum(x, weights)),
+                lambda oracle: oracle.feature_curvature(x, weights),
+            )
+
+        first, second = (row**2 for row in self._pair.mapped)
+        large = SATURATED / max(float(np.linalg.norm(first)), float(np.linalg.norm(second)))
+        chosen = [large * longer.astype(float) for longer in (first != second, first > second, second > first)]
+        points = self._points(self._pair.tables[0].point_shape)
+        return self._furthest(at(x, weights) for x, weights in product(points, chosen))
 
     def _moments(self, query: Query, statistic: JointMoments | RowMoments) -> Question:
         if isinstance(statistic, JointMoments):

@@ -98,6 +98,12 @@ class Witness:
         self._weigh("second moment", query, query.clip_norm, answer, [rows.second_moment_sum() for rows in self._seen])
         return answer
 
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        answer, query = self._oracle.feature_curvature(x, weights), self._query("curvature")
+        sums = [rows.curvature_sum(x, weights) for rows in self._tables]
+        self._weigh("curvature", query, query.clip_norm, answer, sums)
+        return answer
+
     def noisy_pass(self, program: Program) -> None:
         self._oracle.noisy_pass(program)
 

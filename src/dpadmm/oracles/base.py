@@ -28,7 +28,14 @@ from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch, Everything, Permutation
-from dpadmm.privacy.statistics import CountsBelow, FeatureMoment, JointMoments, RowMoments, SecondMoment
+from dpadmm.privacy.statistics import (
+    CountsBelow,
+    FeatureCurvature,
+    FeatureMoment,
+    JointMoments,
+    RowMoments,
+    SecondMoment,
+)
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
@@ -144,6 +151,22 @@ class PrivateOracle:
             if type(query.statistic) is not SecondMoment:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
+
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        """Noisy mean of l''(⟨row, x⟩)·weights∘row∘row, each scaled down to norm one.
+
+        Rows and x are in the coordinates of the table, whatever those of the gradients are by now.
+        """
+        with self._turn():
+            query = self._admit("curvature")
+            if type(query.statistic) is not FeatureCurvature:
+                raise QueryRefused("the plan's query is no curvature")
+            if not x.shape == weights.shape == self._rows.point_shape == (self._rows.n_features,):
+                raise QueryRefused("a curvature is asked for at one coefficient and with one weight a feature")
+            # NaN and infinity fail the comparisons too.
+            if not (ddot(x, x) <= LARGEST_SQUARE and np.all((weights >= 0) & (weights < math.inf))):
+                raise QueryRefused("a curvature is asked for at a finite point, with finite weights of at least zero")
+            return self.release(query, query.clip_norm, self._rows.curvature_sum(x, weights))
 
     def feature_moment(self) -> Array:
         """Noisy mean of row rowᵀ for the mapped rows divided by their declared norm."""

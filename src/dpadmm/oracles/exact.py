@@ -75,6 +75,9 @@ class ExactOracle:
     def second_moment(self) -> Array:
         return as_numbers(self._seen.second_moment_sum()) / self._rows.n_rows
 
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        return as_numbers(self._rows.curvature_sum(x, weights)) / self._rows.n_rows
+
     def noisy_pass(self, program: Program) -> None:
         """Every row once, in a random order, without noise."""
         if not isinstance(self._rows, Visited):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from dpadmm.errors import QueryRefused
+from dpadmm.oracles.curvature import require_curvature
 from dpadmm.oracles.sums import LatticeSum
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_WIDTH
 from dpadmm.privacy.clipping import SAFETY, clip_slopes
@@ -58,6 +59,7 @@ class LatticeRows:
         if table.n_features > LARGEST_EXACT_WIDTH:
             raise QueryRefused(f"exact arithmetic takes at most {LARGEST_EXACT_WIDTH} features")
         self._loss, self._target, self._row_norm = loss, np.asarray(target), row_norm
+        self._turned = False
         self._spare = INTEGER_BITS - math.ceil(math.log2(max(2, most_rows)))
         step = math.ldexp(1.0, _exponent(row_norm) - ROW_BITS)
         rows = np.empty((table.n_rows, table.n_features))
@@ -107,6 +109,21 @@ class LatticeRows:
             total += _gram(self._unit_integers(block, 1.0, bits))
         return LatticeSum(total, math.ldexp(1.0, -2 * bits))
 
+    def curvature_sum(self, x: Array, weights: Array) -> LatticeSum:
+        """A contribution is cut off once it is clipped, towards zero: it stays short, and without a negative entry."""
+        if self._turned:
+            raise QueryRefused("curvatures are those along the features of the table")
+        require_curvature(self._loss, weights, self._row_norm)
+        unit = math.ldexp(1.0, _exponent(1.0) - min(CONTRIBUTION_BITS, self._spare))
+        total = np.zeros(self.n_features, dtype=np.int64)
+        for block in _blocks(self.n_rows):
+            rows = self._rows[block]
+            squares = rows * rows * weights
+            bends = self._loss.curvature(np.add.reduce(rows * x, axis=1), self._target[block])
+            bends = clip_slopes(bends, _norms(squares), 1.0)
+            total += np.trunc(squares * bends[:, None] / unit).sum(axis=0).astype(np.int64)
+        return LatticeSum(total, unit)
+
     def row_moment_sums(self, statistic: RowMoments) -> tuple[LatticeSum, ...]:
         raise QueryRefused("row moments are for tables wider than exact arithmetic takes")
 
@@ -117,6 +134,7 @@ class LatticeRows:
         step = math.ldexp(1.0, _exponent(float(np.abs(matrix).max())) - MATRIX_BITS)
         rounded = np.rint(matrix / step) * step
         seen = copy.copy(self)
+        seen._turned = True
         seen._see(self._rows @ rounded)
         return seen
 

@@ -18,7 +18,8 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.counts import counts_below
-from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, row_moments, spiked_norms
+from dpadmm.oracles.curvature import curved, require_curvature
+from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, row_moments, scaled_blocks, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
@@ -157,6 +158,19 @@ class LocalRows:
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
+
+    def curvature_sum(self, x: Array, weights: Array) -> Array:
+        if self._matrix is not None:
+            raise QueryRefused("curvatures are those along the features of the table")
+        require_curvature(self._loss, weights, self._row_norm)
+        total = np.zeros(self.n_features)
+        for rows, block in scaled_blocks(self._table, np.ones(self.n_rows)):
+            squares, bends = curved(rows, x, weights, self._loss)
+            if self._weights is not None:
+                bends *= self._weights[block]
+            total += squares.T @ bends
+            self._pages.after(len(bends) * self._row_bytes)
+        return total
 
     def feature_moment_sum(self) -> Array:
         return self._gram(self._row_norm)

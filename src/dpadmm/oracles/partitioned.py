@@ -79,6 +79,9 @@ class PartitionedRows:
     def second_moment_sum(self) -> Array:
         return cast(Array, self._parts.total("second_moment_sum", ()))
 
+    def curvature_sum(self, x: Array, weights: Array) -> Array:
+        return cast(Array, self._parts.total("curvature_sum", (x, weights)))
+
     def feature_moment_sum(self) -> Array:
         return cast(Array, self._parts.total("feature_moment_sum", ()))
 

@@ -38,6 +38,10 @@ class Rows(Protocol):
         """Σ a aᵀ with rows clipped to ‖a‖ ≤ 1."""
         ...
 
+    def curvature_sum(self, x: Array, weights: Array) -> Sum:
+        """Σ c with c = l''(⟨a, x⟩) · weights∘a∘a scaled down to ‖c‖ ≤ 1, in the coordinates of the table."""
+        ...
+
     def row_moment_sums(self, statistic: RowMoments) -> tuple[Sum, ...]:
         """Σ s ⊗ a, √mean · Σ a, √diagonal · Σ a∘a, √length · Σ ‖a‖² with ‖a‖ ≤ 1; empty where the weight is zero."""
         ...

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from dpadmm.kernels.reference import products
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.wide import margins
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.scores import Score
@@ -20,14 +19,6 @@ GRID = 2.0**-20
 """Contributions are multiples of this, so that sums of up to four billion rows have no rounding error at all."""
 
 BLOCK_ROWS = 1 << 14
-
-
-def _margins(rows: Any, x: Array) -> Array:
-    """⟨row, x⟩, a function of the row and the model alone: SciPy's CSR product takes row by row, BLAS would not."""
-    if sparse.issparse(rows):
-        return np.asarray(rows @ x)
-    found = products(rows, np.atleast_2d(x.T))
-    return found if x.ndim == 2 else found[:, 0]
 
 
 class ScoredRows(LocalRows):
@@ -50,7 +41,7 @@ class ScoredRows(LocalRows):
         total = 0.0
         for start in range(0, self._table.n_rows, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
-            margin = _margins(self._table.stored(block), x)
+            margin = margins(self._table.stored(block), x)
             part = self._score.values(margin, self._target[block], self._loss) - 0.5
             part = np.clip(np.nan_to_num(part, nan=0.0), -clip_norm, clip_norm)
             part[self._table.factors[block] == 0] = 0.0

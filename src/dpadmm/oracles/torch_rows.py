@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused, UnsupportedProblem
+from dpadmm.oracles.curvature import require_curvature
 from dpadmm.oracles.local import descent_slopes, require_moderate
 from dpadmm.oracles.torch_table import (
     PackedTensor,
@@ -94,6 +95,23 @@ class TorchRows:
 
     def second_moment_sum(self) -> Array:
         return self._gram(1.0)
+
+    def curvature_sum(self, x: Array, weights: Array) -> Array:
+        import torch
+
+        if self._matrix is not None:
+            raise QueryRefused("curvatures are those along the features of the table")
+        require_curvature(self._loss, weights, self._row_norm)
+        point, weighing = self._point(x), to_device(weights, self._device)
+        total = self._zeros(1, self.n_features)
+        for rows, block in self._blocks():
+            small = torch.exp(-_margins(rows, point).abs())
+            squares = rows**2 * weighing
+            bends = clip_slopes(small / (1.0 + small) ** 2, lengths(squares), 1.0)
+            if self._weights is not None:
+                bends = bends * self._weights[block, None]
+            total += summed(bends, torch.where(torch.isfinite(squares), squares, 0.0))
+        return self._shaped(total.T)
 
     def feature_moment_sum(self) -> Array:
         return self._gram(self._row_norm)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
+from dpadmm.kernels.reference import products
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.oracles.rows import Rows
 from dpadmm.oracles.sums import as_numbers
@@ -59,6 +60,9 @@ class SpikedRows:
 
     def second_moment_sum(self) -> Array:
         raise QueryRefused("a wide table has no second moment to give")
+
+    def curvature_sum(self, x: Array, weights: Array) -> Array:
+        raise QueryRefused("curvatures are those along the features of the table")
 
     def transformed(self, matrix: Array | SpikedMap) -> SpikedRows:
         raise QueryRefused("coordinates change from those of the table")
@@ -127,6 +131,14 @@ def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slic
             values *= np.repeat(factor, np.diff(rows.indptr)) if sparse.issparse(rows) else factor[:, None]
         values[~np.isfinite(values)] = 0.0
         yield rows, block
+
+
+def margins(rows: Any, x: Array) -> Array:
+    """⟨row, x⟩, a function of the row and the model alone: SciPy's CSR product takes row by row, BLAS would not."""
+    if sparse.issparse(rows):
+        return np.asarray(rows @ x)
+    found = products(rows, np.atleast_2d(x.T))
+    return found if x.ndim == 2 else found[:, 0]
 
 
 def _squared(rows: Any) -> Any:

@@ -181,6 +181,10 @@ _SAMPLER_WORDS = {
 _STATISTIC_WORDS = {
     "joint-moments": " (sums of label times row and of row times row, rows scaled to length one)",
     "second-moment": " (sum of row times row in coordinates made from earlier releases, rows scaled to length one)",
+    "feature-curvature": (
+        " (sum of row squared entrywise times the curvature of its loss, at a point and with weights made from earlier "
+        "releases, scaled down to length one)"
+    ),
     "feature-moment": " (sum of row times row, rows divided by their declared norm)",
     "counts-below": " (for each feature, how many values are at most a threshold made from earlier releases)",
 }

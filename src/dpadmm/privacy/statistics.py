@@ -87,6 +87,24 @@ class SecondMoment:
         return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
 
 
+@STATISTICS.register("feature-curvature")
+@dataclass(frozen=True)
+class FeatureCurvature:
+    """Σ c, c = l''(⟨a, x⟩) · weights∘a∘a scaled down to ‖c‖ ≤ 1, at a public x and with public weights ≥ 0.
+
+    Formal guarantees
+    -----------------
+    No entry of c is negative, so that two of them are at most √2 apart: moved by √2 when a row is replaced, by 1 when
+    one is added (docs/proofs/auto.md, Claim 6).
+    """
+
+    name: ClassVar[str] = "feature-curvature"
+    proof: ClassVar[str] = "docs/proofs/auto.md"
+
+    def reach(self, relation: Relation) -> float:
+        return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
+
+
 @STATISTICS.register("row-moments")
 @dataclass(frozen=True)
 class RowMoments:

@@ -42,6 +42,10 @@ class Oracle(Protocol):
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
         ...
 
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        """Noisy mean of l''(⟨row, x⟩)·weights∘row∘row, each scaled down to norm one, in the table's own coordinates."""
+        ...
+
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """From now on rows are Pᵀ row and points are z with x = P z. P is public: made from released numbers."""
         ...

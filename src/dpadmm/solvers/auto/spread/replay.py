@@ -138,6 +138,9 @@ class SimulatedRows(AutoOracle):
         assert self.matrix is not None
         return self._noisy(self.matrix.T @ self.second @ self.matrix, "second moment")
 
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        return self._noisy(weights * np.diag(self.curvature), "curvature")
+
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self.matrix = np.asarray(matrix)
 

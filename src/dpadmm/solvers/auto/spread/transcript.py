@@ -65,6 +65,7 @@ class Transcript:
     moments: tuple[Array, Array]
     gradients: tuple[tuple[str, Array], ...]
     second_moment: Array | None = None
+    curvatures: tuple[Array, ...] = ()
 
     @property
     def penalised(self) -> bool:
@@ -92,6 +93,7 @@ class Listener(AutoOracle):
     heard_moments: list[tuple[Array, Array]] = field(default_factory=list)
     heard_gradients: list[tuple[str, Array]] = field(default_factory=list)
     heard_second_moments: list[Array] = field(default_factory=list)
+    heard_curvatures: list[Array] = field(default_factory=list)
 
     def moments(self) -> tuple[Array, Array]:
         self.heard_moments.append(self.oracle.moments())
@@ -106,6 +108,10 @@ class Listener(AutoOracle):
         self.heard_second_moments.append(self.oracle.second_moment())
         return self.heard_second_moments[-1]
 
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        self.heard_curvatures.append(self.oracle.feature_curvature(x, weights))
+        return self.heard_curvatures[-1]
+
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self.oracle.change_coordinates(matrix)
 
@@ -116,6 +122,7 @@ class Listener(AutoOracle):
         assert isinstance(solver, Auto)
         kinds = ["moments", *dict.fromkeys(kind for kind, _ in self.heard_gradients)]
         kinds += ["second moment"] if self.heard_second_moments else []
+        kinds += ["curvature"] if self.heard_curvatures else []
         return Transcript(
             solver,
             problem,
@@ -123,6 +130,7 @@ class Listener(AutoOracle):
             self.heard_moments[0],
             tuple(self.heard_gradients),
             self.heard_second_moments[0] if self.heard_second_moments else None,
+            tuple(self.heard_curvatures),
         )
 
 
@@ -131,6 +139,7 @@ class Tape(AutoOracle):
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript, self._gradients = transcript, iter(transcript.gradients)
+        self._curvatures = iter(transcript.curvatures)
 
     def moments(self) -> tuple[Array, Array]:
         return self._transcript.moments
@@ -142,6 +151,9 @@ class Tape(AutoOracle):
         if self._transcript.second_moment is None:
             raise QueryRefused("the transcript holds no second moment")
         return self._transcript.second_moment
+
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        return next(self._curvatures)
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         pass
