@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,21 +21,29 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Weighted running mean of the estimates of one phase; later ones, nearer the optimum, weigh more."""
+    """Weighted sums of the points of one phase and of the gradients there; later ones, nearer the optimum, weigh more.
 
-    total: Array | float = 0.0
+    Through a model of curvature H they give the weighted mean of the estimates Hz − G, whenever H becomes known.
+    """
+
+    points: Array | float = 0.0
+    gradients: Array | float = 0.0
     weight: float = 0.0
     squared_weight: float = 0.0
     count: int = 0
 
-    def add(self, estimate: Array, recency: float) -> Track:
+    def add(self, point: Array, gradient: Array, recency: float) -> Track:
         weight = (self.count + 1) ** recency
         return Track(
-            self.total + weight * estimate, self.weight + weight, self.squared_weight + weight**2, self.count + 1
+            self.points + weight * point,
+            self.gradients + weight * gradient,
+            self.weight + weight,
+            self.squared_weight + weight**2,
+            self.count + 1,
         )
 
-    def evidence(self, noise_variance: float) -> Evidence:
-        mean = np.asarray(self.total / self.weight)
+    def evidence(self, curvature: Callable[[Array], Array], noise_variance: float) -> Evidence:
+        mean = np.asarray((curvature(np.asarray(self.points)) - self.gradients) / self.weight)
         return Evidence(mean, np.asarray(noise_variance * self.squared_weight / self.weight**2))
 
 

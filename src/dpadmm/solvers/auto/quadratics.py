@@ -41,11 +41,15 @@ def quadratic(coordinates: Coordinates | SpikedCoordinates, curvature: Array) ->
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic:
+    """With a curvature that is a diagonal or a matrix in the coordinates z."""
+
     coordinates: Coordinates
     curvature: Array
 
     @property
     def stiffness(self) -> Array:
+        if self.curvature.ndim == 2:
+            return np.asarray(np.linalg.eigvalsh(self._hessian))
         return np.asarray(self.curvature / self.coordinates.scale)
 
     def apply(self, x: Array) -> Array:
@@ -60,8 +64,10 @@ class DenseQuadratic:
 
     @property
     def _hessian(self) -> Array:
-        basis = self.coordinates.basis
-        return np.asarray((basis * self.stiffness) @ basis.T)
+        inverse = self.coordinates.basis / np.sqrt(self.coordinates.scale)
+        if self.curvature.ndim == 2:
+            return np.asarray(inverse @ self.curvature @ inverse.T)
+        return np.asarray((inverse * self.curvature) @ inverse.T)
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,8 @@ class Rules:
     refine_rounds, final_rounds : int
         Gradient rounds before and after the second moment is refined; no refinement if the first is zero.
     moment_share, refine_share, spectrum_share, final_share : float
-        Shares of μ²: joint moments, refining gradients, clipped second moment, final gradients. They sum to one.
+        Shares of μ²: joint moments, refining gradients, clipped second moment, final gradients. With `curvature_share`
+        they sum to one.
     balance : float
         kM, the weight of the second moment in the joint query.
     curvature : float
@@ -44,6 +45,8 @@ class Rules:
         Estimate number t of a phase weighs t^recency: later ones are nearer the optimum, but averages need them all.
     confidence : float
         Factor on the released margins: minimising a capped loss overstates them, the more so the smaller the cap.
+    curvature_share : float
+        Share of μ² for the curvature along single features, asked once if it is not zero.
     doubt : float or None
         Standard deviations beyond the noise up to which the first release counts as labels without signal
         (`doubt.trust`). The release is a quarter of the budget: where noise is strong it proves nothing, and little
@@ -64,6 +67,7 @@ class Rules:
     recency: float = 0.5
     confidence: float = 1.0
     doubt: float | None = None
+    curvature_share: float = 0.0
 
     def __post_init__(self) -> None:
         for name in (
@@ -78,6 +82,7 @@ class Rules:
         ):
             number(name, getattr(self, name), strict=True)
         number("recency", self.recency)
+        number("curvature_share", self.curvature_share)
         count("final_rounds", self.final_rounds, minimum=1)
         if count("refine_rounds", self.refine_rounds):
             number("refine_share", self.refine_share, strict=True)
@@ -123,22 +128,35 @@ def loss_model(loss: Loss) -> LossModel | None:
     return None
 
 
-def choose_rules(signal: float, n_features: int, n_classes: int, model: LossModel) -> Rules:
-    """Rules for `signal` = nμ (replace-one; twice that under add-remove, where a record moves a sum half as far)."""
+CURVATURE_SHARE, CURVED_MOMENT_SHARE = 0.04, 0.12
+"""Of the budget, where curvature is asked for; the moments, which then matter less, pay for it and for gradients."""
+
+CURVATURE_UP_TO = 1000
+"""Features of a table whose curvature is asked for: solving with it takes the cube of them in every round."""
+
+
+def choose_rules(signal: float, n_features: int, n_classes: int, model: LossModel, sparse: bool = False) -> Rules:
+    """Rules for `signal` = nμ (replace-one; twice that under add-remove, where a record moves a sum half as far).
+
+    With a `sparse` penalty some of the budget goes to the curvature along single features, if noise lets it be seen.
+    """
     nu = n_features / signal
     spread = nu * math.sqrt(n_classes / 2)
     rounds = int(min(max(round(9 * spread**-0.25), 8), 32))
     refine = 9 * math.sqrt(n_features) * spread < 1
     first = max(2, rounds // 4) if refine else 0
     floor = 0.4 if model.calibrated else 0.6
+    curved = sparse and model.calibrated and n_features <= CURVATURE_UP_TO and 3 * math.sqrt(n_features) * spread < 1
+    moment = CURVED_MOMENT_SHARE if curved else 0.20 if refine else 0.25
+    curvature_share = CURVATURE_SHARE if curved else 0.0
     return Rules(
         cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
         refine_rounds=first,
         final_rounds=rounds - first,
-        moment_share=0.20 if refine else 0.25,
+        moment_share=moment,
         refine_share=0.17 if refine else 0.0,
         spectrum_share=0.04 if refine else 0.0,
-        final_share=0.59 if refine else 0.75,
+        final_share=0.79 - moment - curvature_share if refine else 1 - moment - curvature_share,
         balance=0.5 if n_classes == 2 else 0.25,
         curvature=model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
@@ -146,4 +164,5 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
         doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.calibrated else None,
+        curvature_share=curvature_share,
     )

@@ -6,7 +6,8 @@
 3. After each round the posterior mean of the model (noise against a prior without preferred direction), with any
    penalty and constraint by ADMM on the released model, is the next point.
 Where nμ is large a few rounds first refine the coordinates by a clipped second moment in the whitened ones. Where a
-d × d second moment is too much, the mean row (and the diagonal, where it can be seen) takes its place.
+d × d second moment is too much, the mean row (and the diagonal, where it can be seen) takes its place. Under a sparse
+penalty and with little noise, one release a third of the way tells how much of its curvature each feature has left.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.statistics import SecondMoment, Statistic
+from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment, Statistic
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
-from dpadmm.problem.regularizers import Zero
+from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
+from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
 from dpadmm.solvers.auto.doubt import agreement, reassured, trust
+from dpadmm.solvers.auto.faded import measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
@@ -46,6 +49,7 @@ class AutoState:
     point: admm.Iterate
     z: Array
     coordinates: Coordinates | SpikedCoordinates
+    curvature: Curvature
     older: tuple[Evidence, ...]
     track: Track
     correlation: Array
@@ -83,6 +87,12 @@ class Auto:
         return 1 + self.rules.refine_rounds + self.rules.final_rounds
 
     @property
+    def _curvature_round(self) -> int:
+        """The update that first asks how curved the loss is; zero if none does."""
+        rules = self.rules
+        return 1 + rules.refine_rounds + rules.final_rounds // 3 if rules.curvature_share else 0
+
+    @property
     def view(self) -> View:
         """How the second moment is seen: whole, or by its mean row."""
         return view_of(self.rules)
@@ -102,8 +112,11 @@ class Auto:
                 "use 'full-admm'",
             )
         signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
-        choose = choose_rules if problem.shape[0] <= SUFFICIENT_STATISTICS_UP_TO else choose_wide_rules
-        rules = choose(signal, problem.shape[0], max(2, problem.loss.outputs), model)
+        features, classes = problem.shape[0], max(2, problem.loss.outputs)
+        if features <= SUFFICIENT_STATISTICS_UP_TO:
+            rules = choose_rules(signal, features, classes, model, _is_sparse(problem))
+        else:
+            rules = choose_wide_rules(signal, features, classes, model)
         steps = chosen.pop("steps", None)
         if steps is not None:
             if count("steps", steps, minimum=1) < 2:
@@ -119,6 +132,7 @@ class Auto:
             ("moments", 1, rules.moment_share, moments),
             ("refining gradient", rules.refine_rounds, rules.refine_share, None),
             ("second moment", refining, rules.spectrum_share, SecondMoment()),
+            ("curvature", int(rules.curvature_share > 0), rules.curvature_share, FeatureCurvature()),
             ("gradient", rules.final_rounds, rules.final_share, None),
         )
         return tuple(
@@ -128,13 +142,15 @@ class Auto:
         )
 
     def init(self, problem: Problem) -> AutoState:
-        start = admm.start(problem)
-        return AutoState(0, start, start.x, self.view.blank(problem), (), Track(), start.x)
+        start, blank = admm.start(problem), self.view.blank(problem)
+        return AutoState(0, start, start.x, blank, self._even(blank), (), Track(), start.x)
 
     def update(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         if state.t == 0:
             return replace(self._begin(state, problem, oracle), t=1)
         refining = state.t <= self.rules.refine_rounds
+        if state.t == self._curvature_round:
+            state = self._measure_curvature(state, problem, oracle)
         kind = "refining gradient" if refining else "gradient"
         state = self._round(state, problem, oracle, kind)
         if state.t == self.rules.refine_rounds:
@@ -147,9 +163,11 @@ class Auto:
 
     def last_gradient(self, state: AutoState, noise_std: float) -> Array:
         """Gradient at the last point, in its coordinates, as the model and all evidence tell it."""
-        newest = state.track.evidence(noise_std**2 * _centring(state.z))
-        curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
-        return np.asarray(curvature * state.z - fuse(newest, state.older).mean)
+        newest = state.track.evidence(state.curvature.apply, noise_std**2 * _centring(state.z))
+        return np.asarray(state.curvature.apply(state.z) - fuse(newest, state.older).mean)
+
+    def _even(self, coordinates: Coordinates | SpikedCoordinates) -> Even:
+        return Even(self.rules.curvature * coordinates.energy)
 
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         correlation, coordinates = self.view.ask(oracle, problem)
@@ -175,13 +193,19 @@ class Auto:
         spread = unit**2 * oracle.noise_std("moments") ** 2 * _centring(state.correlation) * problem.row_norm**2
         evidence = Evidence(mean, _column(spread * coordinates.scale, mean))
         z = coordinates.from_model(state.point.x)
-        return replace(state, coordinates=coordinates, older=(evidence, *carried), track=Track(), z=z)
+        return replace(
+            state,
+            coordinates=coordinates,
+            curvature=self._even(coordinates),
+            older=(evidence, *carried),
+            track=Track(),
+            z=z,
+        )
 
     def _round(self, state: AutoState, problem: Problem, oracle: Oracle, kind: str) -> AutoState:
-        curvature = _column(self.rules.curvature * state.coordinates.energy, state.z)
         gradient = _centred(oracle.gradient(state.z, kind))
-        track = state.track.add(curvature * state.z - gradient, self.rules.recency)
-        newest = track.evidence(oracle.noise_std(kind) ** 2 * _centring(state.z))
+        track = state.track.add(state.z, gradient, self.rules.recency)
+        newest = track.evidence(state.curvature.apply, oracle.noise_std(kind) ** 2 * _centring(state.z))
         confidence = self._confidence(state, newest) if state.t == self.steps - 1 else 1.0
         return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
@@ -208,16 +232,22 @@ class Auto:
         self, state: AutoState, problem: Problem, evidence: Evidence, confidence: Array | float = 1.0
     ) -> AutoState:
         """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
-        curvature = self.rules.curvature * state.coordinates.energy
-        variance = evidence.variance if evidence.variance.ndim < 2 else evidence.variance[:, 0]
-        stiff = (curvature + variance / (curvature * self.rules.prior_scale * state.coordinates.prior)) / confidence
-        z = np.asarray(evidence.mean / _column(stiff, evidence.mean))
+        prior = self.rules.prior_scale * state.coordinates.prior
+        z, stiff = state.curvature.posterior(evidence, prior)
+        z, stiff = np.ascontiguousarray((z.T * confidence).T), relaxed(stiff, confidence)
         if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
             x = state.coordinates.to_model(z)
             y = problem.constraint.feasible_auxiliary(x)
             return replace(state, z=z, point=admm.Iterate(x, y, np.zeros_like(y)))
         point = Model(state.coordinates, stiff, z).minimise(problem, state.point)
         return replace(state, z=state.coordinates.from_model(_released(problem, point)), point=point)
+
+    def _measure_curvature(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
+        coordinates = state.coordinates
+        assert isinstance(coordinates, Coordinates)
+        answer = oracle.feature_curvature(coordinates.to_model(state.z), question(coordinates))
+        noise, free = oracle.noise_std("curvature"), problem.constraint.free
+        return replace(state, curvature=measured(answer, noise, coordinates, self.rules.curvature, free))
 
     def _refine(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         """New coordinates from the second moment of the whitened rows; the gradients so far come along."""
@@ -226,7 +256,9 @@ class Auto:
         old = state.coordinates
         assert isinstance(old, Coordinates)
         new = Coordinates.whiten(old.model_of(whitened), old.length)
-        evidence = state.track.evidence(oracle.noise_std("refining gradient") ** 2 * _centring(state.z))
+        evidence = state.track.evidence(
+            state.curvature.apply, oracle.noise_std("refining gradient") ** 2 * _centring(state.z)
+        )
         turn = new.matrix.T @ (old.basis / np.sqrt(old.scale))
         carried = turn @ evidence.mean
         spread = _column((turn**2).sum(axis=1) * float(evidence.variance), carried)
@@ -244,8 +276,16 @@ def _released(problem: Problem, point: admm.Iterate) -> Array:
     return problem.constraint.recover(point.x, point.y) if problem.constraint.is_identity else point.x
 
 
+def _is_sparse(problem: Problem) -> bool:
+    """Whether the penalty supposes that few features matter."""
+    penalty = problem.regularizer
+    chooses = isinstance(penalty, L1) or (isinstance(penalty, ElasticNet) and penalty.l1_ratio > 0)
+    return chooses and problem.constraint.is_identity
+
+
 def _single_phase_shares() -> dict[str, float]:
-    return {"moment_share": 0.25, "refine_share": 0.0, "spectrum_share": 0.0, "final_share": 0.75}
+    asked = {"moment_share": 0.25, "final_share": 0.75}
+    return {**asked, "refine_share": 0.0, "spectrum_share": 0.0, "curvature_share": 0.0}
 
 
 def _centred(values: Array) -> Array:

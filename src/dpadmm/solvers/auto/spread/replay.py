@@ -118,7 +118,7 @@ class SimulatedRows(AutoOracle):
         assert isinstance(coordinates, Coordinates)
         gradient = transcript.solver.last_gradient(state, transcript.noise["gradient"])
         pull = (coordinates.basis / np.sqrt(coordinates.scale)) @ gradient
-        stable = _limited(curvature, coordinates, transcript.solver.rules.curvature)
+        stable = _limited(curvature, coordinates, state.curvature.matrix)
         return cls(transcript, second, stable, coordinates.to_model(state.z), pull, rng)
 
     def moments(self) -> tuple[Array, Array]:
@@ -151,10 +151,10 @@ class SimulatedRows(AutoOracle):
         return answer + self.noise_std(kind) * self.rng.standard_normal(answer.shape)
 
 
-def _limited(curvature: Array, coordinates: Coordinates, model_curvature: float) -> Array:
-    """The curvature with no direction steeper than `LARGEST_RESPONSE` times the model of the fit."""
-    outward = coordinates.matrix / np.sqrt(model_curvature * coordinates.energy)
-    inward = coordinates.basis / np.sqrt(coordinates.scale) * np.sqrt(model_curvature * coordinates.energy)
+def _limited(curvature: Array, coordinates: Coordinates, fitted: Array) -> Array:
+    """The curvature with no direction steeper than `LARGEST_RESPONSE` times that `fitted`, in the coordinates z."""
+    outward = coordinates.matrix @ _power(fitted, -0.5)
+    inward = coordinates.basis / np.sqrt(coordinates.scale) @ _power(fitted, 0.5)
     values, vectors = np.linalg.eigh(outward.T @ curvature @ outward)
     turned = inward @ vectors
     return np.asarray((turned * np.minimum(values, LARGEST_RESPONSE)) @ turned.T)

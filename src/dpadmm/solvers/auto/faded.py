@@ -1,0 +1,114 @@
+"""Curvature along features as it was measured on the way, where a penalty asks for few of them.
+
+The model's curvature is a multiple of the second moment. Along a skewed feature little of it is left once its few large
+values are fitted, and averages of estimates made with too much curvature approach its coefficient ever more slowly. One
+release tells how much is left of each feature's. A prior without preferred direction also expects no coefficient of
+such size; the feature that refutes it most is freed from it, which is what a sparse penalty supposes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.solvers.auto.coordinates import SMALLEST_EIGENVALUE, Coordinates
+from dpadmm.solvers.auto.fusion import Evidence
+
+Array = NDArray[np.float64]
+
+EVENNESS = 0.75
+"""Rare features are asked for as if their squares were raised to a quarter: between as they are (0) and alike (1)."""
+
+LIMIT = 0.02
+"""Length at which a row's curvature is cut off, in units of the mean square of all features together."""
+
+CAUTION = 1.0
+"""Standard deviations of its noise that are added to what was measured: too little curvature overshoots."""
+
+LEAST_LEFT = 0.1
+"""Share of a feature's curvature that is always left."""
+
+REFUTING = 4.0
+"""Standard deviations beyond what noise and prior allow at which a coefficient is freed from the prior."""
+
+
+def question(coordinates: Coordinates) -> Array:
+    """Public weights of the features' squares, under which contributions longer than one are cut off."""
+    squares = _squares(coordinates)
+    weights = squares**-EVENNESS
+    return np.asarray(weights / (LIMIT * float(squares @ weights)))
+
+
+def measured(answer: Array, noise_std: float, coordinates: Coordinates, level: float, free: int) -> Faded:
+    """The curvature `level` · second moment, less what has faded of it along each feature by a noisy `answer`."""
+    expected = level * question(coordinates) * _squares(coordinates)
+    left = np.clip((answer + CAUTION * noise_std) / expected, LEAST_LEFT, 1.0)
+    root = np.sqrt(coordinates.scale)
+    turned = coordinates.basis.T @ (np.sqrt(left)[:, None] * coordinates.basis) * root / root[:, None]
+    return Faded(turned.T @ (level * coordinates.energy[:, None] * turned), coordinates.basis.T / root[:, None], free)
+
+
+def _squares(coordinates: Coordinates) -> Array:
+    """Mean squares of the features, by the model of the second moment."""
+    return np.asarray(coordinates.basis**2 @ (coordinates.energy / coordinates.scale))
+
+
+@dataclass(frozen=True, eq=False)
+class Faded:
+    """A curvature that is no multiple of the second moment.
+
+    Attributes
+    ----------
+    matrix : (d, d)
+        H.
+    features : (d, d)
+        Column j is the coefficient of feature j in these coordinates: P⁻¹ eⱼ.
+    free : int
+        Last features, an intercept, that the penalty leaves alone: never freed from the prior.
+    """
+
+    matrix: Array
+    features: Array
+    free: int
+
+    def apply(self, z: Array) -> Array:
+        return self.matrix @ z
+
+    def posterior(self, evidence: Evidence, prior: Array) -> tuple[Array, Array]:
+        """The stiffness is H + √V H^(−½) W⁻¹ H^(−½) √V, as of `Even` where all are diagonal; W⁻¹ is `_precision`."""
+        variance = np.broadcast_to(evidence.variance, len(prior))
+        precision = self._precision(evidence, prior)
+        weighed = self.matrix / variance
+        mean = np.linalg.solve(weighed @ self.matrix + precision, weighed @ evidence.mean)
+        damped = self._inverse_root * np.sqrt(variance)
+        return np.asarray(mean), np.asarray(self.matrix + damped.T @ precision @ damped)
+
+    @cached_property
+    def _inverse_root(self) -> Array:
+        values, vectors = np.linalg.eigh(self.matrix)
+        values = np.maximum(values, SMALLEST_EIGENVALUE * values[-1])
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+    def _precision(self, evidence: Evidence, prior: Array) -> Array:
+        """Of the prior: diagonal, but for a variance of its own along the feature that refutes it most, if one does.
+
+        That variance makes the evidence likeliest: with q and s the covariance of the evidence with the feature's
+        effect and the variance of that effect, both in units of what prior and noise explain, it is (q² − s)/s².
+        """
+        noise = np.broadcast_to(evidence.variance, len(prior))
+        explained = self.matrix @ (prior[:, None] * self.matrix) + np.diag(noise)
+        effects = self.matrix @ self.features[:, : len(prior) - self.free]
+        weighed = np.linalg.solve(explained, effects)
+        q, s = weighed.T @ evidence.mean, np.einsum("ij,ij->j", effects, weighed)
+        feature = int(np.argmax(q**2 / s))
+        precision = np.diag(1.0 / prior)
+        if q[feature] ** 2 < REFUTING**2 * s[feature]:
+            return precision
+        variance = float(q[feature] ** 2 - s[feature]) / float(s[feature]) ** 2
+        pulled = self.features[:, feature] / prior
+        return np.asarray(
+            precision - np.outer(pulled, pulled) / (1 / variance + float(self.features[:, feature] @ pulled))
+        )
