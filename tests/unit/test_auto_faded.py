@@ -113,12 +113,12 @@ def test_an_intercept_is_never_freed():
     assert mean[2] == pytest.approx(1.5)
 
 
-def test_less_stiffness_by_a_factor_by_coordinate(rng):
+def test_less_stiffness_by_a_factor_by_coordinate_and_a_lighter_penalty_where_it_was_measured(rng):
     root = rng.standard_normal((3, 3))
     stiff, factor = root @ root.T, np.array([0.5, 0.25, 1.0])
-    assert np.allclose(relaxed(stiff, 0.5), stiff / 0.5)
-    assert np.allclose(np.diag(relaxed(stiff, factor)), np.diag(stiff) / factor)
     assert np.allclose(relaxed(np.diag(stiff).copy(), factor), np.diag(stiff) / factor)
+    assert np.allclose(relaxed(stiff, 0.5), stiff / 0.25)
+    assert np.allclose(np.diag(relaxed(stiff, factor)), np.diag(stiff) / factor**2)
 
 
 def test_a_track_tells_the_same_whenever_the_curvature_becomes_known(rng):

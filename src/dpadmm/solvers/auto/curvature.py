@@ -53,8 +53,12 @@ class Even:
 
 
 def relaxed(stiffness: Array, factor: Array | float) -> Array:
-    """The stiffness under which points are `factor` times as far out, by coordinate."""
+    """The stiffness for points `factor` times as far out, by coordinate.
+
+    A cap shortens gradients, so a penalty meant for whole ones chooses too few features. A curvature above that of the
+    capped loss makes up for it; with a matrix, which was measured, the penalty counts by the factor as well.
+    """
     if stiffness.ndim == 1:
         return np.asarray(stiffness / factor)
-    root = np.sqrt(np.broadcast_to(factor, len(stiffness)))
-    return np.asarray(stiffness / root / root[:, None])
+    factors = np.broadcast_to(factor, len(stiffness))
+    return np.asarray(stiffness / factors / factors[:, None])
