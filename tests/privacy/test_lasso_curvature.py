@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpadmm import DPLogisticRegression
+from dpadmm import DPLinearSVC, DPLogisticRegression, PrivateGraph
+from dpadmm.errors import UnsupportedProblem
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.ledger import Ledger
+from dpadmm.problem import Logistic
+from dpadmm.solvers.auto.rules import choose_rules, loss_model
 
 FEATURES = 6
 
@@ -57,3 +62,22 @@ def test_its_noise_is_followed_to_the_coefficients(table):
 def test_a_ridge_asks_for_none(table):
     model = DPLogisticRegression(1.0, 1e-6, penalty="l2", alpha=1e-4, random_state=3).fit(*table)
     assert not any("curvature" in mechanism for mechanism in model.privacy_.mechanisms)
+
+
+def test_a_learned_graph_without_edges_leaves_a_lasso_that_keeps_to_the_plan_of_a_graph():
+    options = {"penalty": "graph", "graph": PrivateGraph(share=0.1), "alpha": 1e-4, "classes": [-1, 1]}
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((20_000, FEATURES))
+    y = np.where(X @ [2.0, -1.0, 0.0, 0.0, 0.0, 0.5] + 0.3 * rng.standard_normal(len(X)) > 0, 1, -1)
+    model = DPLogisticRegression(1.0, 1e-6, random_state=3, **options).fit(X, y)
+    assert not any("curvature" in mechanism for mechanism in model.privacy_.mechanisms)
+
+
+def test_rules_that_ask_for_the_curvature_of_another_loss_cost_nothing(table, tmp_path):
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_limit("table", Budget(5.0, 1e-4))
+    rules = choose_rules(5000.0, FEATURES + 1, 2, loss_model(Logistic()), True)
+    model = DPLinearSVC(1.0, 1e-6, solver_options={"rules": rules}, ledger=ledger, dataset="table")
+    with pytest.raises(UnsupportedProblem, match="logistic"):
+        model.fit(*table)
+    assert ledger.spent("table")[0] == 0

@@ -60,8 +60,16 @@ class Recipe:
     make_solver: Callable[[Problem], Solver[Any]]
 
     def for_problem(self, problem: Problem) -> Recipe:
-        """The same plan for a problem that released answers completed: all that changes is post-processing."""
-        return replace(self, problem=problem, solver=self.make_solver(problem))
+        """The same plan for a problem that released answers completed: all that changes is post-processing.
+
+        A solver that would ask of such a problem for other releases than were planned stays as it was: a learned graph
+        without edges, say, leaves a lasso.
+        """
+        solver = self.make_solver(problem)
+        planned = self.solver.requests(self.problem, 1.0)
+        return replace(
+            self, problem=problem, solver=solver if solver.requests(problem, 1.0) == planned else self.solver
+        )
 
 
 def make_recipe(

@@ -2,8 +2,10 @@
 
 The model's curvature is a multiple of the second moment. Along a skewed feature little of it is left once its few large
 values are fitted, and averages of estimates made with too much curvature approach its coefficient ever more slowly. One
-release tells how much is left of each feature's. A prior without preferred direction also expects no coefficient of
-such size; the feature that refutes it most is freed from it, which is what a sparse penalty supposes.
+release tells how much each feature has. Rows that hold much of a feature are cut off in it, as they are in gradients,
+so that along a feature whose squares sit in few rows less is seen than there is, and a share is always left. A prior
+without preferred direction expects no coefficient of such size either; the feature that refutes it most is freed from
+it, which is what a sparse penalty supposes.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from dpadmm.solvers.auto.fusion import Evidence
 
 Array = NDArray[np.float64]
 
-EVENNESS = 0.75
-"""Rare features are asked for as if their squares were raised to a quarter: between as they are (0) and alike (1)."""
+EVENNESS = 0.25
+"""Weights are mean squares to the power of minus this: between features as they are (0) and all alike (1), where all
+rows of a rare feature would be cut off."""
 
 LIMIT = 0.02
 """Length at which a row's curvature is cut off, in units of the mean square of all features together."""
@@ -28,7 +31,7 @@ LIMIT = 0.02
 CAUTION = 1.0
 """Standard deviations of its noise that are added to what was measured: too little curvature overshoots."""
 
-LEAST_LEFT = 0.1
+LEAST_LEFT = 0.2
 """Share of a feature's curvature that is always left."""
 
 REFUTING = 4.0
@@ -43,7 +46,7 @@ def question(coordinates: Coordinates) -> Array:
 
 
 def measured(answer: Array, noise_std: float, coordinates: Coordinates, level: float, free: int) -> Faded:
-    """The curvature `level` · second moment, less what has faded of it along each feature by a noisy `answer`."""
+    """The curvature `level` · second moment, less what a noisy `answer` to `question` lacks of it along a feature."""
     expected = level * question(coordinates) * _squares(coordinates)
     left = np.clip((answer + CAUTION * noise_std) / expected, LEAST_LEFT, 1.0)
     root = np.sqrt(coordinates.scale)

@@ -138,7 +138,8 @@ CURVATURE_UP_TO = 1000
 def choose_rules(signal: float, n_features: int, n_classes: int, model: LossModel, sparse: bool = False) -> Rules:
     """Rules for `signal` = nμ (replace-one; twice that under add-remove, where a record moves a sum half as far).
 
-    With a `sparse` penalty some of the budget goes to the curvature along single features, if noise lets it be seen.
+    With a `sparse` penalty of the logistic loss some of the budget goes to the curvature along single features, where
+    noise lets it be seen.
     """
     nu = n_features / signal
     spread = nu * math.sqrt(n_classes / 2)
@@ -146,7 +147,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
     refine = 9 * math.sqrt(n_features) * spread < 1
     first = max(2, rounds // 4) if refine else 0
     floor = 0.4 if model.calibrated else 0.6
-    curved = sparse and model.calibrated and n_features <= CURVATURE_UP_TO and 3 * math.sqrt(n_features) * spread < 1
+    curved = sparse and n_features <= CURVATURE_UP_TO and 3.5 * math.sqrt(n_features) * spread < 1
     moment = CURVED_MOMENT_SHARE if curved else 0.20 if refine else 0.25
     curvature_share = CURVATURE_SHARE if curved else 0.0
     return Rules(

@@ -23,6 +23,7 @@ from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment, Statistic
 from dpadmm.problem.checks import count
+from dpadmm.problem.losses import Logistic
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -37,7 +38,7 @@ from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
 from dpadmm.solvers.auto.spiked import SpikedCoordinates
 from dpadmm.solvers.auto.views import View, view_of
-from dpadmm.solvers.auto.wide_rules import choose_wide_rules
+from dpadmm.solvers.auto.wide_rules import WideRules, choose_wide_rules
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
 
 Array = NDArray[np.float64]
@@ -127,6 +128,10 @@ class Auto:
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
         rules, moments = self.rules, self.view.statistic(problem)
+        if rules.curvature_share and (type(problem.loss) is not Logistic or isinstance(rules, WideRules)):
+            raise UnsupportedProblem(
+                "a share of the budget for the curvature along features", "the logistic loss", "leave the rules out"
+            )
         refining = min(1, rules.refine_rounds)
         asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
             ("moments", 1, rules.moment_share, moments),
@@ -277,10 +282,10 @@ def _released(problem: Problem, point: admm.Iterate) -> Array:
 
 
 def _is_sparse(problem: Problem) -> bool:
-    """Whether the penalty supposes that few features matter."""
+    """Whether the penalty supposes that few features matter, of a loss whose curvature can be asked for."""
     penalty = problem.regularizer
     chooses = isinstance(penalty, L1) or (isinstance(penalty, ElasticNet) and penalty.l1_ratio > 0)
-    return chooses and problem.constraint.is_identity
+    return chooses and problem.constraint.is_identity and type(problem.loss) is Logistic
 
 
 def _single_phase_shares() -> dict[str, float]:
