@@ -66,10 +66,8 @@ class Recipe:
         without edges, say, leaves a lasso.
         """
         solver = self.make_solver(problem)
-        planned = self.solver.requests(self.problem, 1.0)
-        return replace(
-            self, problem=problem, solver=solver if solver.requests(problem, 1.0) == planned else self.solver
-        )
+        as_planned = solver.requests(problem, 1.0) == self.solver.requests(self.problem, 1.0)
+        return replace(self, problem=problem, solver=solver if as_planned else self.solver)
 
 
 def make_recipe(

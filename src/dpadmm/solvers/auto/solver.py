@@ -130,7 +130,9 @@ class Auto:
         rules, moments = self.rules, self.view.statistic(problem)
         if rules.curvature_share and (type(problem.loss) is not Logistic or isinstance(rules, WideRules)):
             raise UnsupportedProblem(
-                "a share of the budget for the curvature along features", "the logistic loss", "leave the rules out"
+                "a share of the budget for the curvature along features",
+                "the logistic loss and rules for a whole second moment",
+                "leave the rules out",
             )
         refining = min(1, rules.refine_rounds)
         asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
