@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from dpadmm import Budget, Ledger
-from dpadmm.privacy.accountants import PldAccountant
+from dpadmm.privacy.accountants.pld import PldAccountant
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.events import Event, GaussianSums

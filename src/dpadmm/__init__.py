@@ -9,10 +9,8 @@ Examples
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 from dpadmm._version import __version__
+from dpadmm.lazy import on_first_use
 
 _HOMES = {
     "DPLogisticRegression": "dpadmm.estimators",
@@ -37,12 +35,7 @@ _HOMES = {
 __all__ = ["__version__", *_HOMES]
 
 
-def __getattr__(name: str) -> Any:
-    """Heavy imports happen on first use."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpadmm' has no attribute {name!r}")
-    home = import_module(_HOMES[name])
-    return home if _HOMES[name].endswith(f".{name}") else getattr(home, name)
+__getattr__ = on_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from dpadmm import kernels
 from dpadmm.binomial import binomial
-from dpadmm.discrete_gaussian import discrete_gaussian
 from dpadmm.errors import InvalidParameter
 from dpadmm.kernels import reference
 from dpadmm.trial_numbers import negative_binomial, poisson
@@ -192,6 +191,8 @@ class NoiseStream(_Stream):
 
     def discrete_gaussian(self, sigma: NDArray[np.int64]) -> NDArray[np.int64]:
         """One exact sample of the discrete Gaussian for each standard deviation."""
+        from dpadmm.discrete_gaussian import discrete_gaussian
+
         return discrete_gaussian(sigma, self._bits)
 
     def _bits(self, count: int) -> NDArray[np.uint64]:

@@ -13,8 +13,14 @@ from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squa
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, GroupL2, Nuclear
 from dpadmm.problem.smoothers import RingLaplacian
-from dpadmm.solvers import MPADMM, SADMM, SSADMM, VRADMM, FullADMM, ProximalGD, ProximalSGD, run
+from dpadmm.solvers import run
+from dpadmm.solvers.baselines.proximal import ProximalGD, ProximalSGD
+from dpadmm.solvers.full import FullADMM
+from dpadmm.solvers.mpadmm import MPADMM
 from dpadmm.solvers.reference import objective, solve_exactly
+from dpadmm.solvers.sadmm import SADMM
+from dpadmm.solvers.ssadmm import SSADMM
+from dpadmm.solvers.vradmm import VRADMM
 
 N_ROWS, N_FEATURES, N_CLASSES = 120, 8, 3
 EDGES = [(0, 1), (1, 2), (0, 2), (3, 4), (5, 6), (2, 7)]

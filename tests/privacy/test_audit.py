@@ -21,7 +21,10 @@ from dpadmm.privacy.legacy import legacy_paper_sigma
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 from dpadmm.problem import L1, Constraint, Problem, Squared
 from dpadmm.randomness import make_streams
-from dpadmm.solvers import MPADMM, SADMM, VRADMM, run
+from dpadmm.solvers import run
+from dpadmm.solvers.mpadmm import MPADMM
+from dpadmm.solvers.sadmm import SADMM
+from dpadmm.solvers.vradmm import VRADMM
 
 from . import toys
 

@@ -31,8 +31,9 @@ from dpadmm.privacy.statement import describe
 from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment
 from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.randomness import make_streams
-from dpadmm.solvers import SOLVERS, VRADMM, Setting, run
+from dpadmm.solvers import SOLVERS, Setting, run
 from dpadmm.solvers.full import FullADMM
+from dpadmm.solvers.vradmm import VRADMM
 
 from . import toys
 

@@ -45,7 +45,7 @@ from dpadmm.problem import (
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.solvers import NoisyADMM
+from dpadmm.solvers.noisy import NoisyADMM
 from experiments.linear_gaussian import Linear
 
 from .exact_visit import decimals, distance, exact_visit

@@ -52,7 +52,9 @@ from dpadmm.problem import (
 )
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.randomness import make_streams
-from dpadmm.solvers import FullADMM, NoisyADMM, run
+from dpadmm.solvers import run
+from dpadmm.solvers.full import FullADMM
+from dpadmm.solvers.noisy import NoisyADMM
 from dpadmm.solvers.reference import objective, solve_exactly
 from experiments.linear_gaussian import Linear
 

@@ -13,8 +13,8 @@ from dp_accounting.pld import PLDAccountant
 from dpadmm import Budget, Ledger
 from dpadmm.errors import BudgetExceeded, CannotCertify
 from dpadmm.privacy import profiles
-from dpadmm.privacy.accountants import PldAccountant
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
+from dpadmm.privacy.accountants.pld import PldAccountant
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.ledger.charge import (
     SLACK_SHARE,

@@ -21,7 +21,7 @@ from dpadmm.privacy.clipping import SMALLEST_CLIP, clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Huber, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers import MPADMM
+from dpadmm.solvers.mpadmm import MPADMM
 
 from . import toys
 

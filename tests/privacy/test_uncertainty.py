@@ -18,7 +18,9 @@ from dpadmm.errors import FileProblem, QueryRefused
 from dpadmm.estimators import uncertainty
 from dpadmm.estimators.persistence import _checksum
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.solvers.auto.spread import Spread, Transcript, noise_spread, replay, response, transcript
+from dpadmm.solvers.auto.spread import replay, response, transcript
+from dpadmm.solvers.auto.spread.replay import Spread, noise_spread
+from dpadmm.solvers.auto.spread.transcript import Transcript
 
 from .taint import Stub
 

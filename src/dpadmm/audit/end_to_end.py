@@ -29,8 +29,8 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
-from dpadmm.solvers import NoisyADMM
 from dpadmm.solvers.base import run
+from dpadmm.solvers.noisy import NoisyADMM
 
 AUDIT_ROWS = 10
 AUDIT_DELTA = 0.05

@@ -97,7 +97,7 @@ def make_plan(request: PlanRequest) -> Recipe:
     from dpadmm.problem import Constraint, Logistic, Softmax
     from dpadmm.problem.problem import Problem
     from dpadmm.problem.regularizers import Zero
-    from dpadmm.solvers import Auto
+    from dpadmm.solvers.auto.solver import Auto
 
     budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
     loss = Logistic() if request.classes == 2 else Softmax(request.classes)

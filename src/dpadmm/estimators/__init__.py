@@ -1,20 +1,14 @@
 """The scikit-learn face of the library."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpadmm.estimators.blur import LaplacianBlur
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm.lazy import on_first_use
 
 if TYPE_CHECKING:
     from dpadmm.estimators.search import DPSearchCV
 
 __all__ = ["DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "DPSearchCV", "LaplacianBlur"]
 
-
-def __getattr__(name: str) -> Any:
-    """A search is loaded by those who search."""
-    if name == "DPSearchCV":
-        from dpadmm.estimators.search import DPSearchCV
-
-        return DPSearchCV
-    raise AttributeError(f"module 'dpadmm.estimators' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, {"DPSearchCV": "dpadmm.estimators.search"})

@@ -26,7 +26,6 @@ from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
@@ -38,7 +37,7 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.solvers.auto.spread import Listener
+from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 
 if TYPE_CHECKING:
@@ -286,6 +285,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         X = given.X
         target, valid = self._encoded(X, given.y, declared)
         if plan.arithmetic is Arithmetic.EXACT:
+            from dpadmm.oracles.lattice import LatticeRows
+
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)
         if declared.weigh is not None:

@@ -21,7 +21,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers.auto.spread import Spread
+from dpadmm.solvers.auto.spread.replay import Spread
 
 FORMAT = 1
 FILES = ("model.npz", "model.json")

@@ -21,7 +21,7 @@ from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
 from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
-from dpadmm.solvers import Auto, FullADMM, NoisyADMM
+from dpadmm.solvers.auto.solver import Auto
 from dpadmm.solvers.base import SOLVERS, Setting, Solver, signal_to_noise
 
 DEFAULT_CLIP = {"squared": 2.0, "huber": 0.5}
@@ -129,7 +129,7 @@ def solver_class(
     """The class called `name`; "auto" gives way to full-admm where its model does not reach or a clip is given."""
     kind = SOLVERS[name]
     if kind is Auto and not (Auto.fits(problem) and smoothing is None and clip_norm is None):
-        return FullADMM
+        return SOLVERS["full-admm"]
     return kind
 
 
@@ -188,7 +188,7 @@ def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
 
 def _clip_norm(clip_norm: float | None, problem: Problem, kind: type[Solver[Any]], reach: float) -> float:
     if clip_norm is None:
-        return default_clip(problem.loss.name, 0.0 if kind is NoisyADMM else reach) * problem.row_norm
+        return default_clip(problem.loss.name, 0.0 if kind.name == "noisy-admm" else reach) * problem.row_norm
     return number("clip_norm", clip_norm, minimum=SMALLEST_CLIP, strict=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,11 @@ from dpadmm.privacy.outlook import signal
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers.auto.spread import Listener, Spread, Transcript, noise_spread, why_no_transcript
+from dpadmm.solvers.auto.spread.transcript import Listener, Transcript, why_no_transcript
 from dpadmm.solvers.base import Oracle, Solver
+
+if TYPE_CHECKING:
+    from dpadmm.solvers.auto.spread.replay import Spread
 
 Array = NDArray[np.float64]
 
@@ -38,6 +41,8 @@ class Uncertain:
     def replay_noise(self) -> None:
         """Compute the standard errors now, so that `save` keeps them."""
         if self._spread is None:
+            from dpadmm.solvers.auto.spread.replay import noise_spread
+
             knows_its_noise(self)
             assert self._transcript is not None
             self._spread = noise_spread(self._transcript)
@@ -64,9 +69,10 @@ class Uncertain:
 
     def _folded_std(self) -> tuple[Array, Array]:
         """Of coefficients and intercepts in raw units, (features, outputs) and (outputs,)."""
-        folded = [self.row_map_.fold(deviation) for deviation in self._noise_spread().weights]
+        spread = self._noise_spread()
+        folded = [self.row_map_.fold(deviation) for deviation in spread.weights]
         coef, offset = (np.stack(each) for each in zip(*folded, strict=True))
-        return Spread.std(coef), Spread.std(offset)
+        return spread.std(coef), spread.std(offset)
 
 
 def why_no_spread(solver: Solver[Any], problem: Problem, prepared: bool) -> str:

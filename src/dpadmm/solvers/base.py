@@ -143,7 +143,20 @@ class Solver(Protocol[State]):
     def finish(self, state: State, problem: Problem) -> Solution: ...
 
 
-SOLVERS: Registry[type[Solver[Any]]] = Registry("solver")
+SOLVERS: Registry[type[Solver[Any]]] = Registry(
+    "solver",
+    homes={
+        "auto": "dpadmm.solvers.auto.solver",
+        "dp-gd": "dpadmm.solvers.baselines.proximal",
+        "dp-sadmm": "dpadmm.solvers.sadmm",
+        "dp-sgd": "dpadmm.solvers.baselines.proximal",
+        "dp-vradmm": "dpadmm.solvers.vradmm",
+        "full-admm": "dpadmm.solvers.full",
+        "mpadmm": "dpadmm.solvers.mpadmm",
+        "noisy-admm": "dpadmm.solvers.noisy",
+        "ssadmm": "dpadmm.solvers.ssadmm",
+    },
+)
 
 Observer = Callable[[int, int], None]
 """Called with (steps done, steps in all). It learns nothing but the clock."""

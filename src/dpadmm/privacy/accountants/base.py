@@ -52,7 +52,16 @@ class Estimating(Protocol):
         ...
 
 
-ACCOUNTANTS: Registry[type[Accountant]] = Registry("accountant")
+ACCOUNTANTS: Registry[type[Accountant]] = Registry(
+    "accountant",
+    homes={
+        "gaussian": "dpadmm.privacy.accountants.gaussian",
+        "iteration": "dpadmm.privacy.accountants.iteration",
+        "iteration-paper": "dpadmm.privacy.accountants.iteration",
+        "pld": "dpadmm.privacy.accountants.pld",
+        "rdp": "dpadmm.privacy.accountants.rdp",
+    },
+)
 
 
 def make_accountant(name: str) -> Accountant:

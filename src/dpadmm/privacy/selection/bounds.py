@@ -18,10 +18,10 @@ from scipy.special import expit
 
 from dpadmm.errors import CannotCertify
 from dpadmm.privacy import profiles
-from dpadmm.privacy.accountants import RdpAccountant, make_accountant
+from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.accountants.base import full_data_shift
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
-from dpadmm.privacy.accountants.rdp import ORDERS, composed
+from dpadmm.privacy.accountants.rdp import ORDERS, RdpAccountant, composed
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.selection.repetitions import Repetitions
