@@ -1,4 +1,4 @@
-"""Fresh interpreters for what cannot be measured twice in one: peak memory, compilation, imports."""
+"""Fresh interpreters for what cannot be measured twice in one: peak memory, compilation, imports, luck."""
 
 from __future__ import annotations
 

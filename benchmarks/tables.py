@@ -67,7 +67,7 @@ def simulated(n_rows: int, n_features: int, classes: int = 2, dtype: Any = np.fl
     return Table(X, y, "simulated")
 
 
-def simulated_sparse(n_rows: int, n_features: int, nonzeros: int, seed: int = 0) -> Table:
+def simulated_sparse(n_rows: int, n_features: int, nonzeros: int, classes: int = 2, seed: int = 0) -> Table:
     """`nonzeros` entries a row, columns drawn with frequencies that fall like those of words in texts."""
     rng = np.random.default_rng(seed)
     columns = (n_features ** rng.random((n_rows, nonzeros)) - 1).astype(np.int32)
@@ -75,6 +75,9 @@ def simulated_sparse(n_rows: int, n_features: int, nonzeros: int, seed: int = 0)
     starts = np.arange(0, n_rows * nonzeros + 1, nonzeros, dtype=np.int32)
     X = sparse.csr_matrix((values, columns.ravel(), starts), shape=(n_rows, n_features))
     X.sum_duplicates()
+    if classes > 2:
+        scores = X @ rng.standard_normal((n_features, classes)).astype(np.float32)
+        return Table(X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1), "simulated")
     scores = X @ rng.standard_normal(n_features).astype(np.float32)
     y = np.where(scores + rng.logistic(size=n_rows) > 0, 1, -1)
     return Table(X, y, "simulated")

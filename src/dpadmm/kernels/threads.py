@@ -20,7 +20,7 @@ OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_T
 CHUNK_ENTRIES = 1 << 20
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
-FEWEST_ROWS = 64
+FEWEST_ROWS = 128
 """Dense rows that take far longer to add than it takes to clear a sum and to add it to another."""
 SHARED_BY = 4
 """Threads that get the same number of blocks each; so do two."""
