@@ -38,6 +38,7 @@ def run(quick: bool) -> Iterator[Row]:
     yield from sparse("w8a CSR", "w8a")
     if not quick:
         yield from sparse("wide CSR", "wide")
+        yield from sparse("CSR softmax, 10 classes", "topics")
 
 
 def dense(

@@ -20,6 +20,8 @@ SHAPES = {"adult": (30162, 104), "covtype": (581012, 54), "w8a": (49749, 300), "
 W8A_NONZEROS = 12
 WIDE = (200_000, 50_000, 75)
 """Rows, columns and non-zeros a row of the simulated sparse table."""
+TOPICS = (50_000, 10_000, 75, 10)
+"""The same of one with several classes, and how many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +47,11 @@ class Table:
 
 @cache
 def table(name: str) -> Table:
-    """adult, covtype and mnist dense in float32, w8a as CSR."""
+    """adult, covtype and mnist dense in float32, w8a and the simulated ones as CSR."""
     if name == "wide":
         return simulated_sparse(*WIDE)
+    if name == "topics":
+        return simulated_sparse(*TOPICS)
     try:
         data = load(name, download=False)
     except DpadmmError:

@@ -51,6 +51,8 @@ LOSSES = {
     "squared": (SQUARED, 0.0, 1),
     "huber": (HUBER, 0.7, 1),
     "softmax": (SOFTMAX, 0.0, 5),
+    "softmax-of-eight": (SOFTMAX, 0.0, 8),
+    "softmax-of-nineteen": (SOFTMAX, 0.0, 19),
     "two-tasks": (SQUARED, 0.0, 2),
     "huber-tasks": (HUBER, 0.7, 3),
 }

@@ -47,7 +47,7 @@ def dot_entries(
     require_rows_in_order(*stored, point, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows.of(context, builder, signature.args[0:3], arguments[0:5])
+        rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])
         at, count = arguments[4:6]
         given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         total = cgutils.alloca_once(builder, DOUBLES)
@@ -75,7 +75,7 @@ def add_entries(
     require_rows_in_order(*stored, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows = _Rows.of(context, builder, signature.args[0:3], arguments[0:5])
+        rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])
         at, count = arguments[4:6]
         factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         with counted(builder, builder.add(at, count), 1, at) as r:
@@ -111,7 +111,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Sparse rows by number, mapped by the bounds where there are any."""
 
     builder: Any
@@ -124,7 +124,7 @@ class _Rows:
     bounds: list[Matrix]
 
     @classmethod
-    def of(cls, context: Any, builder: Any, kinds: Any, values: Any) -> _Rows:
+    def of(cls, context: Any, builder: Any, kinds: Any, values: Any) -> Rows:
         stored = cgutils.unpack_tuple(builder, values[0], 3)
         data, indices, indptr = (
             Matrix.of(context, builder, kind, value) for kind, value in zip(kinds[0], stored, strict=True)
@@ -133,13 +133,23 @@ class _Rows:
         bounds = given_bounds(context, builder, kinds[1], values[1])
         return cls(builder, data, indices, indptr, index, values[3], values[4], bounds)
 
+    def over_entries(self, r: Any, visit: Callable[[Any, Any], None]) -> None:
+        """Visit column and value of each entry of the row in place r."""
+        builder = self.builder
+        first, last = self._span(r)
+        with counted(builder, last, 1, first) as position:
+            column = self._whole(self.indices, position)
+            value = builder.load(self.data.element(INDEX(0), position))
+            value = value if value.type == DOUBLE else builder.fpext(value, DOUBLE)
+            if self.bounds:
+                upper, inverse = (builder.load(each.element(INDEX(0), column)) for each in self.bounds)
+                value = self._within(value, upper, inverse)
+            visit(column, value)
+
     def over_groups(self, r: Any, visit: Callable[[_Group], None]) -> None:
         """Visit the entries of the row in place r, four at a time."""
         builder = self.builder
-        in_order = builder.icmp_signed(">=", self.first, INDEX(0))
-        following = builder.add(self.first, builder.sub(r, self.at))
-        number = builder.select(in_order, following, builder.load(self.index.element(INDEX(0), r)))
-        first, last = (self._whole(self.indptr, builder.add(number, INDEX(k))) for k in (0, 1))
+        first, last = self._span(r)
         inside = builder.icmp_unsigned("<=", builder.add(last, INDEX(TOGETHER - 1)), self.data.columns)
         with builder.if_else(inside) as (usual, at_the_end):
             with usual, counted(builder, last, TOGETHER, first) as position:
@@ -163,12 +173,24 @@ class _Rows:
         return self._mapped(group) if self.bounds else group
 
     def _mapped(self, group: _Group) -> _Group:
-        """Values within [0, upper], times inverse; sparse rows have lower bounds of zero."""
-        builder, zero = self.builder, ir.Constant(DOUBLES, None)
         upper, inverse = (group.gathered(each) for each in self.bounds)
-        values = builder.select(builder.fcmp_ordered("<", group.values, zero), zero, group.values)
+        return _Group(self.builder, group.columns, self._within(group.values, upper, inverse), group.mask)
+
+    def _within(self, values: Any, upper: Any, inverse: Any) -> Any:
+        """Values within [0, upper], times inverse; sparse rows have lower bounds of zero."""
+        builder, zero = self.builder, ir.Constant(values.type, None)
+        values = builder.select(builder.fcmp_ordered("<", values, zero), zero, values)
         values = builder.select(builder.fcmp_ordered(">", values, upper), upper, values)
-        return _Group(builder, group.columns, builder.fmul(values, inverse), group.mask)
+        return builder.fmul(values, inverse)
+
+    def _span(self, r: Any) -> tuple[Any, Any]:
+        """Positions of the first entry of the row in place r, and after its last."""
+        builder = self.builder
+        in_order = builder.icmp_signed(">=", self.first, INDEX(0))
+        following = builder.add(self.first, builder.sub(r, self.at))
+        number = builder.select(in_order, following, builder.load(self.index.element(INDEX(0), r)))
+        first, last = (self._whole(self.indptr, builder.add(number, INDEX(k))) for k in (0, 1))
+        return first, last
 
     def _whole(self, numbers: Matrix, place: Any) -> Any:
         """A number that is never negative, as an index."""

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.kernels.entries import add_entries, dot_entries
+from dpadmm.kernels.entries_each import add_entries_each, dot_entries_each
 from dpadmm.kernels.jit import kernel
 from dpadmm.kernels.lanes import BLOCK, CACHE_LINE, ROWS_ADDED, add_rows, copy_run, dot_rows, none_is_zero, padded_width
 from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
@@ -386,16 +387,6 @@ def _fetch_known(factors, norms, target, position):
 # -- sparse rows ---------------------------------------------------------------------------------------------------
 
 
-@kernel()
-def _entry(stored, upper, inverse, position):
-    """A stored entry of the mapped row but for its factor, and its column; sparse rows have lower bounds of zero."""
-    data, indices, _ = stored
-    value, j = np.float64(data[position]), U(indices[position])
-    if upper is None:
-        return value, j
-    return min(max(value, 0.0), upper[j]) * inverse[j], j
-
-
 @kernel("contract", inline=True)
 def _sparse_margins(stored, bounds, index, first, factors, at, count, points, out):
     """factor · ⟨row, point⟩ for each output and row; points are (features + 1, outputs)."""
@@ -403,24 +394,10 @@ def _sparse_margins(stored, bounds, index, first, factors, at, count, points, ou
     if outputs == 1:
         dot_entries(stored, bounds, index, first, at, count, points, out)
     else:
-        _dot_each(stored, bounds, index, first, at, count, points, out)
+        dot_entries_each(stored, bounds, index, first, at, count, points, out)
     for k in range(outputs):
         for r in range(at, at + count):
             out[k, r] = factors[r] * (out[k, r] + points[intercept, k])
-
-
-@kernel("contract")
-def _dot_each(stored, bounds, index, first, at, count, points, out):
-    """⟨row, point⟩ for each of several outputs and each row."""
-    indptr = stored[2]
-    for r in range(at, at + count):
-        for k in range(U(points.shape[1])):
-            out[k, r] = 0.0
-        i = index[r] if first < 0 else U(first) + (r - at)
-        for position in range(U(indptr[i]), U(indptr[i + U(1)])):
-            value, j = _entry(stored, bounds[0], bounds[1], position)
-            for k in range(U(points.shape[1])):
-                out[k, r] += value * points[j, k]
 
 
 @kernel(inline=True)
@@ -433,19 +410,7 @@ def _scatter(stored, bounds, index, first, at, count, coefficients, out):
     if outputs == 1:
         add_entries(stored, bounds, index, first, at, count, coefficients, out)
     else:
-        _add_to_each(stored, bounds, index, first, at, count, coefficients, out)
-
-
-@kernel()
-def _add_to_each(stored, bounds, index, first, at, count, coefficients, out):
-    """out += row ⊗ coefficient for several outputs."""
-    indptr = stored[2]
-    for r in range(at, at + count):
-        i = index[r] if first < 0 else U(first) + (r - at)
-        for position in range(U(indptr[i]), U(indptr[i + U(1)])):
-            value, j = _entry(stored, bounds[0], bounds[1], position)
-            for k in range(U(out.shape[1])):
-                out[j, k] += coefficients[k, r] * value
+        add_entries_each(stored, bounds, index, first, at, count, coefficients, out)
 
 
 @kernel(inline=True)

@@ -78,6 +78,18 @@ def load(builder: Any, address: Any, lanes: int, mask: Any) -> Any:
     return builder.call(load, [place, ir.IntType(32)(width), mask, ir.Constant(vector, None)])
 
 
+def store(builder: Any, vector: Any, address: Any, mask: Any) -> None:
+    """Doubles, those of the mask if there is one."""
+    place = as_vector(builder, address, vector.type.count)
+    if mask is None:
+        builder.store(vector, place, align=8)
+        return
+    kinds = [vector.type, place.type, ir.IntType(32), mask.type]
+    name = f"llvm.masked.store.v{vector.type.count}f64.p0"
+    put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
+    builder.call(put, [vector, place, ir.IntType(32)(8), mask])
+
+
 def fetch(builder: Any, address: Any) -> None:
     """Ask for the cache line at an address, into the second cache. A wrong address does no harm."""
     number = ir.IntType(32)
