@@ -17,7 +17,9 @@ HEADINGS = {
         "One gradient over all rows",
         "The clipped gradient sum that an oracle asks its rows for, at a point where some rows are clipped. NumPy is "
         "the faster of the kernel's twin and two plain products, in the precision of the rows, on rows mapped "
-        "beforehand; the share is the time to read the table as given once, over the time of the kernel.",
+        "beforehand; the share is the time to read the table as given once, over the time of the kernel. Each "
+        "number is the median of five fresh processes: where arrays come to lie in memory is luck that lasts as long "
+        "as a process.",
     ),
     "iteration": (
         "One mini-batch iteration",

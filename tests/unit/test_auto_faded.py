@@ -1,5 +1,7 @@
 """Curvature that faded along features: measured, never more than the model's, and what it does to the posterior."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from dpadmm.solvers.auto.quadratics import quadratic
 from dpadmm.solvers.auto.rules import choose_rules, loss_model
 from dpadmm.solvers.auto.solver import Auto
 from dpadmm.solvers.base import Setting
+from experiments import curvature
 
 LEVEL = 0.1
 
@@ -180,3 +183,13 @@ def test_shares_of_the_budget_sum_to_one(sparse, signal):
     rules = choose_rules(signal, 50, 2, loss_model(Logistic()), sparse)
     shares = rules.moment_share + rules.refine_share + rules.spectrum_share + rules.final_share + rules.curvature_share
     assert shares == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("options", [[], ["--sharper"]])
+def test_the_experiment_prints_its_tables(options, monkeypatch, capsys):
+    monkeypatch.setattr(curvature, "EPSILONS", (1.0,))
+    monkeypatch.setattr(curvature, "MOST_ROWS", 3000)
+    monkeypatch.setattr(curvature, "rows_of", lambda name: curvature.rare_levels())
+    monkeypatch.setattr(sys, "argv", ["curvature", "--seeds", "1", "--only", "rare levels", *options])
+    curvature.main()
+    assert "| rare levels | 1.0 |" in capsys.readouterr().out
