@@ -18,7 +18,7 @@ def in_fresh_process(*arguments: str, **environment: str) -> dict[str, Any]:
     finished = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env={**os.environ, **ONE_THREAD, **environment},
+        env={**os.environ, "PYTHONPATH": _search_path(), **ONE_THREAD, **environment},
         capture_output=True,
         text=True,
     )
@@ -27,3 +27,9 @@ def in_fresh_process(*arguments: str, **environment: str) -> dict[str, Any]:
         return {"failed": reason[-1]}
     answer: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
     return answer
+
+
+def _search_path() -> str:
+    """That of this process, wherever it was started."""
+    given = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(os.path.abspath(folder) for folder in given.split(os.pathsep) if folder)

@@ -8,6 +8,8 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.table import Table
 
+Sense = Literal["at least", "at most"]
+
 
 @dataclass(frozen=True)
 class Row:
@@ -33,7 +35,7 @@ class Row:
     value: float | None
     unit: str = "×"
     target: float | None = None
-    sense: Literal["at least", "at most"] = "at least"
+    sense: Sense = "at least"
     note: str = ""
     raw: dict[str, Any] = field(default_factory=dict)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -56,9 +56,14 @@ def table(name: str) -> Table:
         data = load(name, download=False)
     except DpadmmError:
         note = f"simulated, shape of {name}"
-        made = simulated_sparse(*SHAPES[name], W8A_NONZEROS) if name == "w8a" else simulated(*SHAPES[name])
-        return Table(made.X, made.y, note)
+        return replace(_stand_in(name), note=note)
     return Table(data.X if sparse.issparse(data.X) else data.X.astype(np.float32), data.y)
+
+
+def _stand_in(name: str) -> Table:
+    if name == "w8a":
+        return simulated_sparse(*SHAPES[name], W8A_NONZEROS)
+    return simulated(*SHAPES[name], classes=10 if name == "mnist" else 2)
 
 
 def simulated(n_rows: int, n_features: int, classes: int = 2, dtype: Any = np.float32, seed: int = 0) -> Table:

@@ -49,8 +49,8 @@ class Registry(Generic[T]):
             raise InvalidParameter(
                 f"{self.kind} {name!r}", "one of " + ", ".join(map(repr, self.names())), f"choose a known {self.kind}"
             )
-        if name not in self._entries:
-            import_module(self._homes[name])
+        if name in self._homes:
+            import_module(self._homes[name])  # also waits for another thread that is at it
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:

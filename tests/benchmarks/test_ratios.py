@@ -60,6 +60,6 @@ def test_ring_beats_the_transform() -> None:
     assert best(lambda: smoothing.ring_and_transform(784, gate).value, gate) >= gate
 
 
-def test_import_is_no_slower_than_scikit_learn() -> None:
+def test_import_stays_near_that_of_scikit_learn() -> None:
     at_most = 2.0
     assert best(lambda: 1 / (cold.imports(rounds=1).value or np.inf), 1 / at_most) >= 1 / at_most

@@ -5,14 +5,16 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from dpadmm import DPLogisticRegression, Ledger
+from dpadmm import DPLogisticRegression, Ledger, PrivateSecondMoment, kernels
 from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
-from dpadmm.problem import Logistic
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem import Logistic, Softmax
 from dpadmm.problem.norms import finite_rows
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.full import FullADMM
@@ -24,6 +26,12 @@ Y = (X[:, 0] > 0).astype(int)
 
 def fit(table, y=Y, **more):
     return DPLogisticRegression(classes=[0, 1], delta=1e-6, random_state=0, **more).fit(table, y)
+
+
+def limited_ledger(folder):
+    ledger = Ledger.create(folder / "ledger.db")
+    ledger.set_limit("table", Budget(10.0, 1e-2), owner="Ada", test=True)
+    return ledger
 
 
 def frozen(table):
@@ -87,7 +95,23 @@ def duplicated(table):
     return sparse.csr_matrix((coordinates.data[order], coordinates.col[order], indptr), shape=table.shape)
 
 
-SPARSE = {"int64 indices": wide_indices, "unsorted": unsorted, "duplicates": duplicated, "csc": sparse.csc_matrix}
+def strided(table):
+    """Columns and values side by side, as in a structured array."""
+    entries = np.empty(table.nnz, dtype=[("column", table.indices.dtype), ("value", table.data.dtype)])
+    entries["column"], entries["value"] = table.indices, table.data
+    table = table.copy()
+    table.data, table.indices = entries["value"], entries["column"]
+    return table
+
+
+SPARSE = {
+    "int64 indices": wide_indices,
+    "unsorted": unsorted,
+    "duplicates": duplicated,
+    "strided": strided,
+    "csc": sparse.csc_matrix,
+    "coo": sparse.coo_matrix,
+}
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
@@ -174,8 +198,7 @@ def test_a_table_on_disk_is_read_in_blocks(tmp_path):
 
 
 def test_an_interrupted_fit_leaves_no_files_but_its_charge(tmp_path, monkeypatch):
-    ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.set_limit("table", Budget(10.0, 1e-2), owner="Ada", test=True)
+    ledger = limited_ledger(tmp_path)
 
     def interrupted(*args):
         raise KeyboardInterrupt
@@ -203,6 +226,85 @@ def test_sparse_indices_outside_the_table_are_refused(index):
     rows.indices[1] = index
     with pytest.raises(InvalidData, match="index arrays"):
         RowMap().pack(rows)
+
+
+@pytest.mark.parametrize("make", [sparse.csc_matrix, sparse.coo_matrix, sparse.bsr_matrix])
+@pytest.mark.parametrize("index", [300, 40_000, -1, -100_000])
+def test_so_are_those_of_other_formats_before_they_are_converted(make, index):
+    table = make(X)
+    (table.row if table.format == "coo" else table.indices)[-1] = index
+    with pytest.raises(InvalidData, match="index arrays"):
+        fit(table)
+
+
+def test_fractional_indices_are_refused():
+    table = sparse.csr_matrix(X)
+    table.indices = table.indices + 0.5
+    with pytest.raises(InvalidData, match="index arrays"):
+        fit(table)
+
+
+def test_the_arrays_of_a_sparse_table_stay_those_of_the_caller():
+    table = sparse.csr_matrix(X)
+    table.indices = own = table.indices.astype(np.int64)
+    fit(table)
+    assert table.indices is own
+
+
+@pytest.mark.parametrize("outputs", [1, 9])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+def test_bounds_may_lie_anywhere(make, outputs):
+    """A kernel that took a stride for none would cut at other bounds than those a row was measured with."""
+    apart = np.full((6, 2), 5000.0)
+    apart[:, 0] = 0.5
+    loss, y = (Logistic(), 2.0 * Y - 1) if outputs == 1 else (Softmax(outputs), Y)
+    rows = LocalRows(RowMap(1.0, True, np.zeros(6), apart[:, 0]).pack(make(np.abs(X) * 9)), y, loss)
+    point = RNG.standard_normal(rows.point_shape)
+    with kernels.use("compiled"):
+        longest = max(np.linalg.norm(rows.gradient_sum(point, 0.1, Batch(np.array([i])))) for i in range(len(X)))
+    assert longest <= 0.1
+
+
+def test_masked_cells_are_no_numbers():
+    masked = np.ma.masked_array(X, mask=np.arange(X.size).reshape(X.shape) == 7)
+    with pytest.raises(InvalidData, match="finite"):
+        fit(masked)
+    found, expected = (fit(table, invalid_rows="zero").weights_ for table in (masked, masked.filled(np.nan)))
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(fit(np.ma.masked_array(X)).weights_, fit(X).weights_)
+    with pytest.raises(InvalidData, match="mask"):
+        fit(X, np.ma.masked_array(Y, mask=Y > 0))
+
+
+@pytest.mark.parametrize(
+    "names", [["a", 1, 2, 3, 4, 5], ["a", None, "b", "c", "d", "e"], ["a", "a", "b", "c", "d", "e"]]
+)
+def test_columns_whose_names_cannot_be_kept_are_refused_before_they_cost(names, tmp_path):
+    ledger = limited_ledger(tmp_path)
+    table = pd.DataFrame(X, columns=names)
+    for model in (
+        DPLogisticRegression(classes=[0, 1], ledger=ledger, dataset="table"),
+        PrivateSecondMoment(1.0, 1e-6, ledger=ledger, dataset="table"),
+    ):
+        with pytest.raises(InvalidData, match="name"):
+            model.fit(table, Y)
+    assert ledger.spent("table")[0] == 0
+
+
+def test_a_fit_that_fails_says_that_its_budget_counts_as_spent(tmp_path, monkeypatch):
+    ledger = limited_ledger(tmp_path)
+    monkeypatch.setattr(FullADMM, "update", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        fit(X, solver="full-admm", ledger=ledger, dataset="table")
+    assert any("counts as spent" in note for note in caught.value.__notes__)
+    assert ledger.spent("table")[0] > 0
+
+
+def test_a_fit_that_the_ledger_refuses_does_not(tmp_path):
+    ledger = limited_ledger(tmp_path)
+    with pytest.raises(DpadmmError) as caught:
+        fit(X, epsilon=50.0, ledger=ledger, dataset="table")
+    assert not getattr(caught.value, "__notes__", [])
 
 
 @pytest.mark.parametrize("starts", [[0, 2, 1], [0, 1, 9], [0, -1, 2]])

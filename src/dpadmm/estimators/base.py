@@ -16,7 +16,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
-from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
+from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column, require_usable_names
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -146,8 +146,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
         engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
+        reserved = False
         try:
             payment.reserve(recipe.plan)
+            reserved = True
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
                 prepared = self._answered(prepared, oracle)
@@ -158,6 +160,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             interruption.add_note(
                 "The fit was interrupted: no model was made, and the reserved budget counts as spent."
             )
+            raise
+        except Exception as failure:
+            if reserved:
+                failure.add_note("The fit failed: no model was made, and the reserved budget counts as spent.")
             raise
         oracle.require_promise_kept()
         payment.commit(oracle.spent, solution.coefficients)
@@ -182,6 +188,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         """
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         affordable(budget)
+        require_usable_names(named(table))
         given = self._given(table, y)
         target = self._declare_target(given.labels(self._reads_classes))
         if public_weight is not None and self.n_rows is not None:

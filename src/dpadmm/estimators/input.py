@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData, InvalidDataType
+from dpadmm.problem.norms import require_places_inside
 
 TEXT_AND_OBJECTS, DATES = set("OUSTV"), set("Mm")
 
@@ -43,6 +44,20 @@ def named(X: Any) -> Any:
     return X._meta if held_by(X, "dask") and hasattr(X, "columns") else X
 
 
+def require_usable_names(X: Any) -> None:
+    """Refuse, before anything is charged, names of columns that a fitted model could not keep."""
+    names = list(getattr(X, "columns", ()))
+    kinds = {type(name) for name in names}
+    if len(kinds) > 1 and any(issubclass(kind, str) for kind in kinds):
+        raise InvalidDataType(
+            "columns some of which are named by text and some not",
+            "Feature names are only supported if all input features have string names",
+            "name all of them by text: X.columns = X.columns.astype(str)",
+        )
+    if len(set(names)) < len(names):
+        raise InvalidData("two columns of the same name", "a name for each column", "rename or drop one of them")
+
+
 def numeric_table(X: Any, tolerant: bool = False) -> Any:
     """`X` itself if it is numeric already, else converted to float64, else refused.
 
@@ -51,7 +66,9 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     tolerant : bool
         Turn cells that are no numbers into NaN instead of refusing the table.
     """
-    X = brought_here(X)
+    X = _unmasked(brought_here(X))
+    require_places_inside(X)
+    require_usable_names(X)
     if not hasattr(X, "iloc") and not hasattr(getattr(X, "dtype", None), "kind"):
         X = _array(X)
     kinds = _kinds(X)
@@ -97,6 +114,8 @@ def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) 
 
 def one_column(y: Any) -> NDArray[Any]:
     """`y` as a one-dimensional array."""
+    if isinstance(y, np.ma.MaskedArray) and y.mask is not np.ma.nomask:
+        raise InvalidDataType("y with a mask", "a label for every row", "drop the rows without one")
     try:
         array = np.asarray(brought_here(y))
     except ValueError:
@@ -126,6 +145,14 @@ def equals(y: NDArray[Any], label: Any) -> NDArray[np.bool_]:
     if y.dtype.kind != "O":
         return np.broadcast_to(np.asarray(y == label, dtype=bool), y.shape)
     return np.fromiter((_same(cell, label) for cell in y), dtype=bool, count=len(y))
+
+
+def _unmasked(X: Any) -> Any:
+    """A masked cell holds no number."""
+    if not isinstance(X, np.ma.MaskedArray) or X.mask is np.ma.nomask:
+        return X
+    kind = np.result_type(X.dtype, np.float32) if X.dtype.kind in "biuf" else np.float64
+    return np.ma.filled(X.astype(kind), np.nan)
 
 
 def _array(X: Any) -> NDArray[Any]:

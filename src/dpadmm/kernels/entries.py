@@ -44,7 +44,7 @@ def dot_entries(
     upper and inverse, each None if there are none; `point` is (features + 1, 1). Entry number i of a row goes to sum
     i mod 4, wherever the row lies.
     """
-    require_rows_in_order(*stored, point, out)
+    require_rows_in_order(*stored, *bounds, point, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])
@@ -72,7 +72,7 @@ def add_entries(
     typing: Any, stored: Any, bounds: Any, index: Any, first: Any, at: Any, count: Any, coefficients: Any, out: Any
 ) -> Any:
     """out[:, 0] += Σ coefficients[0, r] · row index[r], for count rows r from `at` on; coefficients are finite."""
-    require_rows_in_order(*stored, coefficients, out)
+    require_rows_in_order(*stored, *bounds, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])

@@ -41,7 +41,7 @@ def dot_entries_each(
 
     Rows, `stored` and `bounds` are those of `dot_entries`; `points` are (features + 1, outputs).
     """
-    require_rows_in_order(*stored, points, out)
+    require_rows_in_order(*stored, *bounds, points, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])
@@ -71,7 +71,7 @@ def add_entries_each(
     typing: Any, stored: Any, bounds: Any, index: Any, first: Any, at: Any, count: Any, coefficients: Any, out: Any
 ) -> Any:
     """out[:, k] += Σ coefficients[k, r] · row index[r], for all k and count rows r from `at` on."""
-    require_rows_in_order(*stored, coefficients, out)
+    require_rows_in_order(*stored, *bounds, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])

@@ -58,7 +58,7 @@ def dot_rows(
     Rows are first, first + 1, … instead if `first` is not negative. `bounds` are lower, upper and inverse, each None if
     there are none; `count` is a multiple of ROWS_ADDED. Sums have the precision of `points`.
     """
-    require_rows_in_order(X, factors, points, out)
+    require_rows_in_order(X, *bounds, factors, points, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         first, last = arguments[4], builder.add(arguments[4], arguments[5])
@@ -89,7 +89,7 @@ def add_rows(
 
     `out` has room for whole vectors: `padded_width` columns. `count` is a multiple of ROWS_ADDED.
     """
-    require_rows_in_order(X, coefficients, out)
+    require_rows_in_order(X, *bounds, coefficients, out)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))

@@ -51,7 +51,8 @@ def given_bounds(context: Any, builder: Any, kinds: Any, values: Any) -> list[Ma
 
 
 def require_rows_in_order(*arrays: Any) -> None:
-    if any(array.layout != "C" for array in arrays):
+    """None stands for an array that there is not."""
+    if any(getattr(array, "layout", "C") != "C" for array in arrays):
         raise TypingError("arrays must be C-contiguous")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,15 +54,29 @@ def finite_rows(X: Matrix) -> NDArray[np.bool_]:
 
 
 def require_places_inside(X: Matrix) -> None:
-    """Kernels do not look where they read and write."""
-    if not sparse.issparse(X) or X.format != "csr":
-        return
-    try:
-        X.check_format(full_check=True)
-    except ValueError:
+    """Kernels do not look where they read and write, nor do conversions between sparse formats."""
+    if sparse.issparse(X) and not _places_are_inside(X):
         raise InvalidData(
-            "a sparse table whose index arrays do not fit its shape", "a valid CSR matrix", "build the matrix again"
-        ) from None
+            "a sparse table whose index arrays do not fit its shape", "a valid sparse matrix", "build the matrix again"
+        )
+
+
+def _places_are_inside(X: Any) -> bool:
+    if X.format == "coo":
+        return all(
+            each.dtype.kind in "iu" and len(each) == X.nnz and (X.nnz == 0 or (each.min() >= 0 and each.max() < size))
+            for each, size in ((X.row, X.shape[0]), (X.col, X.shape[1]))
+        )
+    if X.format not in ("csr", "csc", "bsr"):
+        return True
+    if X.indices.dtype.kind not in "iu" or X.indptr.dtype.kind not in "iu":
+        return False
+    try:
+        # A copy of the frame: the check may put other arrays into it.
+        copy.copy(X).check_format(full_check=True)
+    except ValueError:
+        return False
+    return True
 
 
 def measured(

@@ -146,7 +146,7 @@ class RowMap:
         X = canonical(X)
         lower = upper = inverse = None
         if self.lower is not None and self.upper is not None:
-            lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+            lower, upper = (np.ascontiguousarray(each, dtype=np.float64) for each in (self.lower, self.upper))
             inverse = 1 / (upper - lower)
             if sparse.issparse(X) and lower.any():
                 raise _non_zero_lower_bound()
@@ -237,12 +237,10 @@ def canonical(X: Matrix) -> Matrix:
     kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     require_places_inside(X)
     rows = sparse.csr_matrix(X, dtype=kind)
-    if X.format != "csr":
-        require_places_inside(rows)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    parts = (_frozen(rows.data), _frozen(rows.indices), _frozen(rows.indptr))
+    parts = tuple(_frozen(np.ascontiguousarray(each)) for each in (rows.data, rows.indices, rows.indptr))
     return sparse.csr_matrix(parts, shape=rows.shape, copy=False)
 
 

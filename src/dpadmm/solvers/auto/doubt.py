@@ -14,13 +14,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.solvers.auto.alike import follows_mean_row, mean_label
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.fusion import Evidence
 
 Array = NDArray[np.float64]
-
-COMMON_MASS = 0.1
-"""Share of the rows' squared length that the top direction must carry to be taken for that of the mean row."""
 
 SIGNAL_DECAY = 1.5
 """Squared correlation along a direction of eigenvalue λ is expected to be proportional to λ^1.5."""
@@ -51,16 +49,14 @@ def trust(correlation: Array, coordinates: Coordinates, noise_std: float, moment
     doubt : float
         Standard deviations beyond the noise from which a signal is fully trusted.
     """
-    values = coordinates.eigenvalues
-    top = coordinates.basis[:, -1]
-    if values[-1] < COMMON_MASS or _is_public(top):
+    if not follows_mean_row(coordinates):
         return 1.0
+    values = coordinates.eigenvalues
     seen = coordinates.basis.T @ correlation
     tilt = float(seen[-1]) * moment_std / (math.sqrt(2) * float(values[-1]))
     excess = beyond_noise(seen[:-1], values[:-1], math.hypot(noise_std, tilt))
     mistrust = (1 - LEAST_TRUST) * min(max((doubt - excess) / RAMP, 0.0), 1.0)
-    mean_label = float(seen[-1]) / math.sqrt(float(values[-1]))
-    return 1 - mistrust * min(1.0, 4 * mean_label**2)
+    return 1 - mistrust * min(1.0, 4 * mean_label(correlation, coordinates) ** 2)
 
 
 def reassured(trust: float, agreement: float) -> float:
@@ -81,8 +77,3 @@ def beyond_noise(seen: Array, values: Array, noise_std: float) -> float:
     weight = values**SIGNAL_DECAY
     excess = (seen / noise_std) ** 2 - 1
     return float(weight @ excess) / math.sqrt(2 * float(weight @ weight))
-
-
-def _is_public(direction: Array) -> bool:
-    """Whether it is the direction looked at where noise hides all others, which may be far from the mean row."""
-    return bool(np.allclose(np.abs(direction), 1 / math.sqrt(len(direction))))

@@ -28,6 +28,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
+from dpadmm.solvers.auto.alike import lengthening, likeness
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
@@ -55,6 +56,7 @@ class AutoState:
     track: Track
     correlation: Array
     trust: float = 1.0
+    likeness: float = 0.0
 
 
 @SOLVERS.register("auto")
@@ -179,7 +181,10 @@ class Auto:
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         correlation, coordinates = self.view.ask(oracle, problem)
         state = replace(
-            state, correlation=_centred(correlation), trust=self._trust(correlation, coordinates, problem, oracle)
+            state,
+            correlation=_centred(correlation),
+            trust=self._trust(correlation, coordinates, problem, oracle),
+            likeness=self._likeness(correlation, coordinates, problem),
         )
         state = self._enter(state, problem, coordinates, oracle, ())
         return self._solve(state, problem, state.older[0])
@@ -216,23 +221,35 @@ class Auto:
         confidence = self._confidence(state, newest) if state.t == self.steps - 1 else 1.0
         return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
+    def _reads_labels(self, coordinates: Coordinates | SpikedCoordinates, problem: Problem) -> bool:
+        """Whether the first release tells of the labels: margins mean probabilities, rows are as long as declared and
+        have an intercept that can carry a majority."""
+        return self.rules.doubt is not None and problem.unit_rows and isinstance(coordinates, Coordinates)
+
     def _trust(
         self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem, oracle: Oracle
     ) -> float:
-        """The rules weigh noise against rows as long as declared, with an intercept that can carry a majority."""
-        if self.rules.doubt is None or not problem.unit_rows or isinstance(coordinates, SpikedCoordinates):
+        if not self._reads_labels(coordinates, problem):
             return 1.0
+        assert isinstance(coordinates, Coordinates)
+        assert self.rules.doubt is not None
         noise = oracle.noise_std("moments")
         return trust(correlation, coordinates, noise, noise / math.sqrt(self.rules.balance), self.rules.doubt)
 
+    def _likeness(self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem) -> float:
+        """How far labels are alike: of two classes, without a penalty, which has a length of its own in mind."""
+        if not (self._reads_labels(coordinates, problem) and isinstance(problem.regularizer, Zero)):
+            return 0.0
+        assert isinstance(coordinates, Coordinates)
+        return likeness(correlation, coordinates)
+
     def _confidence(self, state: AutoState, newest: Evidence) -> Array | float:
         """Factor on the released margins; directions beyond that of the mean row count as far as they are trusted."""
-        if state.trust == 1.0:
+        if state.trust == 1.0 and state.likeness == 0.0:
             return self.rules.confidence
         assert isinstance(state.coordinates, Coordinates)
-        trusted = reassured(state.trust, agreement(state.older[0], newest, state.coordinates))
-        confidence = np.full(len(state.z), self.rules.confidence * trusted)
-        confidence[-1] = self.rules.confidence
+        confidence = self.rules.confidence * lengthening(state.likeness, state.z, state.coordinates)
+        confidence[:-1] *= reassured(state.trust, agreement(state.older[0], newest, state.coordinates))
         return confidence
 
     def _solve(
