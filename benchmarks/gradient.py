@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from statistics import median
 from typing import Any
 
@@ -27,7 +28,7 @@ from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.norms import row_norms
 
 CLIP = 0.5
-PLAIN, READ = "plain", "read"
+PLAIN, READ, AT_ONCE = "plain", "read", "two at once"
 PROCESSES = 5
 
 
@@ -57,8 +58,10 @@ def sparse(case: str, name: str) -> Iterator[Row]:
     yield Row("gradient", case, "speed-up over SciPy", median(map(faster, found)), "×", 1.2, note=note, raw=times)
     entry = median(1e9 * each["times"][COMPILED] / each["entries"] for each in found)
     yield Row("gradient", case, "time a non-zero", entry, "ns", note=note)
-    gain, seconds = median(each["gain"] for each in found), medians(found, "threads")
+    gain, worth = (median(each[what] for each in found) for what in ("gain", "worth"))
+    seconds = medians(found, "threads")
     yield Row("gradient", case, "speed-up by a second thread", gain, "×", 1.7, note=note, raw=seconds)
+    yield Row("gradient", case, "two gradients at once, over one by one", worth, "×", note=note, raw=seconds)
 
 
 def several(name: str, dtype: str = "float32") -> tuple[list[dict[str, Any]], str]:
@@ -88,20 +91,29 @@ def in_this_process(name: str, dtype: str) -> dict[str, Any]:
     found = {"times": contest(rows), "note": rows.note}
     if not issparse(rows.X):
         return found
-    gain, seconds = second_thread(rows)
-    return {**found, "entries": rows.X.nnz, "gain": gain, "threads": seconds}
+    return {**found, "entries": rows.X.nnz, **second_thread(rows)}
 
 
-def second_thread(rows: Table, rounds: int = 25) -> tuple[float, dict[str, float]]:
-    """Median of one thread's time over that of two measured right after it, and the medians of both.
+def second_thread(rows: Table, rounds: int = 25) -> dict[str, Any]:
+    """What a second thread gains, what the second processor is worth to two gradients at once, and the times.
 
-    A processor that others want for a while spoils the rounds of that while, not the ratio.
+    Both are medians over rounds in which one thread was measured right before: a processor that others want for a while
+    spoils the rounds of that while, not the ratio.
     """
-    times = turns(
-        {f"{count}": on_path(COMPILED, lambda: gradient(rows), count) for count in (1, 2)}, rounds, clock=WALL
+    alone, shared = (on_path(COMPILED, lambda: gradient(rows), count) for count in (1, 2))
+    with ThreadPoolExecutor(1) as other:
+
+        def at_once() -> None:
+            there = other.submit(alone)
+            alone()
+            there.result()
+
+        times = turns({"1": alone, "2": shared, AT_ONCE: at_once}, rounds, clock=WALL)
+    gain, worth = (
+        median(gradients * one / two for one, two in zip(times["1"], times[name], strict=True))
+        for name, gradients in (("2", 1), (AT_ONCE, 2))
     )
-    gains = [one / two for one, two in zip(times["1"], times["2"], strict=True)]
-    return median(gains), {count: median(each) for count, each in times.items()}
+    return {"gain": gain, "worth": worth, "threads": {name: median(each) for name, each in times.items()}}
 
 
 def contest(rows: Table, rounds: int = 7) -> dict[str, float]:
