@@ -16,7 +16,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
-from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column, require_usable_names
+from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -188,7 +188,6 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         """
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         affordable(budget)
-        require_usable_names(named(table))
         given = self._given(table, y)
         target = self._declare_target(given.labels(self._reads_classes))
         if public_weight is not None and self.n_rows is not None:

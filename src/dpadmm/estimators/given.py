@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import UnsupportedProblem
-from dpadmm.estimators.input import held_by, on_accelerator
+from dpadmm.estimators.input import held_by, named, on_accelerator, require_usable_names
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.passage import NOISY_PASS
@@ -73,6 +73,7 @@ def held_elsewhere(X: Any, y: Any, tolerant: bool) -> Elsewhere | None:
     if held_by(X, "dask"):
         from dpadmm.estimators.dask_table import DaskTable
 
+        require_usable_names(named(X))
         return DaskTable(X, y, tolerant)
     if on_accelerator(X):
         from dpadmm.estimators.device_table import DeviceTable

@@ -51,7 +51,7 @@ def require_usable_names(X: Any) -> None:
     if len(kinds) > 1 and any(issubclass(kind, str) for kind in kinds):
         raise InvalidDataType(
             "columns some of which are named by text and some not",
-            "Feature names are only supported if all input features have string names",
+            "names that are all text, or none",
             "name all of them by text: X.columns = X.columns.astype(str)",
         )
     if len(set(names)) < len(names):
@@ -67,7 +67,8 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
         Turn cells that are no numbers into NaN instead of refusing the table.
     """
     X = _unmasked(brought_here(X))
-    require_places_inside(X)
+    if getattr(X, "format", "csr") != "csr":
+        require_places_inside(X)  # before scikit-learn converts it, which does not look
     require_usable_names(X)
     if not hasattr(X, "iloc") and not hasattr(getattr(X, "dtype", None), "kind"):
         X = _array(X)
