@@ -284,7 +284,7 @@ def test_columns_whose_names_cannot_be_kept_are_refused_before_they_cost(names, 
     table = pd.DataFrame(X, columns=names)
     for model in (
         DPLogisticRegression(classes=[0, 1], ledger=ledger, dataset="table"),
-        PrivateSecondMoment(1.0, 1e-6, ledger=ledger, dataset="table"),
+        PrivateSecondMoment(epsilon=1.0, delta=1e-6, ledger=ledger, dataset="table"),
     ):
         with pytest.raises(InvalidData, match="name"):
             model.fit(table, Y)
@@ -296,6 +296,19 @@ def test_a_fit_that_fails_says_that_its_budget_counts_as_spent(tmp_path, monkeyp
     monkeypatch.setattr(FullADMM, "update", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         fit(X, solver="full-admm", ledger=ledger, dataset="table")
+    assert any("counts as spent" in note for note in caught.value.__notes__)
+    assert ledger.spent("table")[0] > 0
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, ZeroDivisionError])
+def test_so_does_a_preparation(ending, tmp_path, monkeypatch):
+    def ended(*args):
+        raise ending
+
+    monkeypatch.setattr(PrivateSecondMoment, "_learn", ended)
+    ledger = limited_ledger(tmp_path)
+    with pytest.raises(ending) as caught:
+        PrivateSecondMoment(epsilon=1.0, delta=1e-6, ledger=ledger, dataset="table").fit(X)
     assert any("counts as spent" in note for note in caught.value.__notes__)
     assert ledger.spent("table")[0] > 0
 

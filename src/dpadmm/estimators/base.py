@@ -146,27 +146,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
         engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
-        reserved = False
-        try:
-            payment.reserve(recipe.plan)
-            reserved = True
+        with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
                 prepared = self._answered(prepared, oracle)
                 solver, problem = prepared.recipe.solver, prepared.recipe.problem
                 asked = self._listen(oracle, prepared.recipe, bool(prepared.steps.all))
                 solution = run(solver, problem, asked, (observe,))
-        except KeyboardInterrupt as interruption:
-            interruption.add_note(
-                "The fit was interrupted: no model was made, and the reserved budget counts as spent."
-            )
-            raise
-        except Exception as failure:
-            if reserved:
-                failure.add_note("The fit failed: no model was made, and the reserved budget counts as spent.")
-            raise
-        oracle.require_promise_kept()
-        payment.commit(oracle.spent, solution.coefficients)
+            oracle.require_promise_kept()
+            payment.commit(oracle.spent, solution.coefficients)
         validate_data(self, named(table), skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes

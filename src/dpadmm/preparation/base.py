@@ -110,11 +110,11 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.invalid_rows == "error":
             require_finite(X)
         rows = LocalRows(rowmap.pack(X), np.zeros(X.shape[0]), Squared(), rowmap.row_norm)
-        payment.reserve(plan)
-        oracle = PrivateOracle(rows, plan, streams)
-        learned, released = self._learn(oracle, rowmap, n_features)
-        oracle.require_promise_kept()
-        payment.commit(oracle.spent, released)
+        with payment.reserving(plan):
+            oracle = PrivateOracle(rows, plan, streams)
+            learned, released = self._learn(oracle, rowmap, n_features)
+            oracle.require_promise_kept()
+            payment.commit(oracle.spent, released)
         validate_data(self, table, skip_check_array=True)
         for name, value in learned.items():
             setattr(self, name, value)

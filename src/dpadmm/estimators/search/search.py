@@ -260,27 +260,22 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._require_usable_steps(X)
         model._encoded(X, y, target)
         engine = engine_of(plan, X.shape[1])
-        payment.reserve(plan)
-        lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
-        training, validation = divide(X, y, weights, sizes, declared, stream)
-        bench = Bench(
-            model,
-            target,
-            plan,
-            training,
-            validation,
-            self._score(),
-            {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
-        )
-        try:
-            with kernels.use(engine):
-                winner = best_of(bench, lots)
-        except KeyboardInterrupt as interruption:
-            interruption.add_note("The search was interrupted: nothing was released, and its budget counts as spent.")
-            raise
-        best = winner.model or model_of_zeros(bench, X.shape[1])
-        payment.commit(plan.event, best.weights_)
+        with payment.reserving(plan), kernels.use(engine):
+            lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
+            training, validation = divide(X, y, weights, sizes, declared, stream)
+            bench = Bench(
+                model,
+                target,
+                plan,
+                training,
+                validation,
+                self._score(),
+                {**overrides, **_single(plan.base_budget), **_rows_of_a_trial(model, sizes)},
+            )
+            winner = best_of(bench, lots)
+            best = winner.model or model_of_zeros(bench, X.shape[1])
+            payment.commit(plan.event, best.weights_)
         assumptions = (
             *target.assumptions,
             *((DECLARED,) if weights is not None or target.weigh is not None else ()),

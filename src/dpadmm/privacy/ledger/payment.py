@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from numpy.typing import ArrayLike
@@ -15,8 +17,17 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, Selection
 
 
+@contextmanager
+def _saying(*endings: type[BaseException]) -> Iterator[None]:
+    try:
+        yield
+    except endings as ending:
+        ending.add_note("It ended early: nothing was released, and the reserved budget counts as spent.")
+        raise
+
+
 class Payment:
-    """check → reserve → commit for one fit on one data set; without a ledger, nothing.
+    """check → reserving → commit for one fit on one data set; without a ledger, nothing.
 
     Parameters
     ----------
@@ -46,10 +57,14 @@ class Payment:
         if self._ledger is not None:
             self._ledger.check(self._dataset, wanted, self._seeded)
 
-    def reserve(self, plan: Plan | SearchPlan) -> None:
-        """Charge the whole plan."""
+    @contextmanager
+    def reserving(self, plan: Plan | SearchPlan) -> Iterator[None]:
+        """Charge the whole plan for the work within; whatever ends that work early says that the charge stays."""
         if self._ledger is not None:
-            self._receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
+            with _saying(KeyboardInterrupt):
+                self._receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
+        with _saying(KeyboardInterrupt, Exception):
+            yield
 
     def commit(self, spent: Event | Selection, weights: ArrayLike) -> None:
         """Note that the plan was carried out, and what was released."""
