@@ -135,7 +135,7 @@ def one_column(y: Any) -> NDArray[Any]:
 
 
 def numeric_column(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers of `y`; what is no number becomes NaN."""
+    """A copy of the numbers of `y`; what is no number becomes NaN."""
     if y.dtype.kind in "biuf":
         return y.astype(np.float64)
     return np.fromiter((_number(cell) for cell in y), dtype=np.float64, count=len(y))

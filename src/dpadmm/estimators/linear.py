@@ -376,23 +376,30 @@ def _declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 
 def _encode_labels(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """±1 for two classes, class numbers for more."""
-    index = np.zeros(len(y), dtype=np.intp)
+    """±1 for two classes, class numbers for more, in one byte a row if they fit."""
+    index: NDArray[Any] = np.zeros(len(y), dtype=np.int8 if len(classes) <= np.iinfo(np.int8).max else np.intp)
     valid = np.zeros(len(y), dtype=bool)
     for position, label in enumerate(classes):
         hit = equals(y, label)
         index[hit], valid[hit] = position, True
-    return (2.0 * index - 1.0 if len(classes) == 2 else index), valid
+    if len(classes) == 2:
+        index *= 2
+        index -= 1
+    return index, valid
 
 
 def _weigh_labels(weights: NDArray[np.float64], target: NDArray[Any]) -> NDArray[np.float64]:
     """Weight of each encoded label."""
-    return np.asarray(weights[(target > 0).astype(np.intp) if len(weights) == 2 else target])
+    return np.asarray(np.where(target > 0, weights[1], weights[0]) if len(weights) == 2 else weights[target])
 
 
 def _encode_numbers(lower: float, upper: float, y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Targets clipped to the declared range and scaled to [−1, 1]."""
     numbers = numeric_column(y)
     valid = np.isfinite(numbers)
-    kept = np.clip(np.where(valid, numbers, lower), lower, upper)
-    return (kept - lower) * (2 / (upper - lower)) - 1, valid
+    numbers[~valid] = lower
+    np.clip(numbers, lower, upper, out=numbers)
+    numbers -= lower
+    numbers *= 2 / (upper - lower)
+    numbers -= 1
+    return numbers, valid

@@ -380,6 +380,8 @@ def _fetch_known(factors, norms, target, position):
         place = position * U(factors.itemsize) + offset
         _prefetch(U(factors.ctypes.data) + place)
         _prefetch(U(norms.ctypes.data) + place)
+    for offset in range(U(0), U(BLOCK * target.itemsize), U(CACHE_LINE)):
+        place = position * U(target.itemsize) + offset
         for k in range(U(target.shape[0])):
             _prefetch(U(target.ctypes.data) + k * U(target.shape[1] * target.itemsize) + place)
 

@@ -114,9 +114,10 @@ def add_rows(
 
 @intrinsic
 def copy_run(typing: Any, source: Any, i: Any, start: Any, target: Any, k: Any, at: Any, length: Any) -> Any:
-    """target[k, at:at + length] = source[i, start:start + length], float64; vectors have one row, number 0.
+    """target[k, at:at + length] = source[i, start:start + length]; vectors have one row, number 0.
 
-    `length` is a multiple of DOUBLES. A loop over elements would have to ask first whether the arrays overlap.
+    The source is float64 or int8, the target float64; `length` is a multiple of DOUBLES. A loop over elements would
+    have to ask first whether the arrays overlap.
     """
     require_rows_in_order(source, target)
 
@@ -124,7 +125,10 @@ def copy_run(typing: Any, source: Any, i: Any, start: Any, target: Any, k: Any, 
         given, taken = (Matrix.of(context, builder, signature.args[j], arguments[j]) for j in (0, 3))
         i, start, k, at, length = (arguments[j] for j in (1, 2, 4, 5, 6))
         with counted(builder, length, DOUBLES) as offset:
-            vector = builder.load(given.vector(i, builder.add(start, offset), DOUBLES), align=8)
+            place = given.vector(i, builder.add(start, offset), DOUBLES)
+            vector = builder.load(place, align=source.dtype.bitwidth // 8)
+            if vector.type.element != DOUBLE:
+                vector = builder.sitofp(vector, ir.VectorType(DOUBLE, DOUBLES))
             builder.store(vector, taken.vector(k, builder.add(at, offset), DOUBLES), align=8)
         return context.get_dummy_value()
 

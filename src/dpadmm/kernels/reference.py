@@ -66,7 +66,7 @@ def dense_sum(
     norms : (n,)
         Norms by which contributions are measured.
     target : (columns, n)
-        What the loss compares margins with.
+        What the loss compares margins with, in float64 or int8.
     rows, weights : (batch,) or None
         Row numbers of a mini-batch, and a 0/1 weight each.
     points : (outputs, d + 1)

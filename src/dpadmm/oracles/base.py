@@ -248,6 +248,7 @@ class PrivateOracle:
             raise QueryRefused("coordinates must be a finite square matrix of moderate size with one row a feature")
         if not condition <= LARGEST_CONDITION:
             raise QueryRefused("coordinates so oblique that rounding a sum in the old ones shows in the new ones")
+        self._seen = self._rows  # lets go of the norms in the last coordinates before new ones are found
         with np.errstate(all="ignore"):
             self._seen = self._rows.transformed(matrix)
         self._rounding = arithmetic.summation_error(self._most_rows, features, condition)

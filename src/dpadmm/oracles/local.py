@@ -73,7 +73,7 @@ class LocalRows:
     ) -> None:
         self._hold(X if isinstance(X, PackedRows) else pack_mapped(X))
         self._target = np.asarray(target)
-        self._columns = np.ascontiguousarray(self._target.reshape(len(self._target), -1).T, dtype=np.float64)
+        self._columns = _kernel_target(self._target)
         self._loss = loss
         self._code, self._parameter = _kernel_loss(loss)
         self._has_code = isinstance(self._code, int)
@@ -164,7 +164,7 @@ class LocalRows:
             raise QueryRefused("curvatures are those along the features of the table")
         require_curvature(self._loss, weights, self._row_norm)
         total = np.zeros(self.n_features)
-        for rows, block in scaled_blocks(self._table, np.ones(self.n_rows)):
+        for rows, block in scaled_blocks(self._table):
             squares, bends = curved(rows, x, weights, self._loss)
             if self._weights is not None:
                 bends *= self._weights[block]
@@ -188,8 +188,8 @@ class LocalRows:
         return LocalRows(packed, self._target, self._loss, self._row_norm, self._weights)
 
     def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
-        to_unit = SAFETY / self._row_norm / np.maximum(self._norms / self._row_norm, SAFETY)
-        to_unit[~np.isfinite(self._norms)] = 0.0
+        def to_unit(block: slice) -> Array:
+            return self._to_unit(block, self._row_norm)
 
         def scores(block: slice) -> Array:
             return self._scores(block, statistic.slope_unit)
@@ -221,7 +221,7 @@ class LocalRows:
                 state,
                 rows,
                 np.where(finite, np.minimum(norms, longest), 0.0),
-                self._columns[0, visited],
+                self._columns[0, visited].astype(np.float64),
                 weights,
                 noise(len(visited)),
                 clip_norm,
@@ -239,16 +239,15 @@ class LocalRows:
         """
         if isinstance(matrix, SpikedMap):
             return SpikedRows(self.measured_by(matrix), matrix)
-        seen = LocalRows(self._table, self._target, self._loss, self._row_norm, self._weights)
+        seen = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         seen.kernels_suffice = False
-        require_moderate(float(np.linalg.norm(seen._matrix)) * self._row_norm)
-        norms, bounds = np.empty(self.n_rows), np.linalg.norm(seen._matrix) * self._table.norms
+        size, norms = float(np.linalg.norm(seen._matrix)), np.empty(self.n_rows)
+        require_moderate(size * self._row_norm)
+        rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
         for rows, block in seen._blocks():
-            squares = np.einsum("ij,ij->i", rows, rows)
-            norms[block] = np.where(squares < SMALLEST_SQUARE, bounds[block], np.sqrt(squares))
-        bounds *= (self._table.n_features + 8) * np.finfo(np.float64).eps
-        norms += bounds
+            squares, bounds = np.einsum("ij,ij->i", rows, rows), size * self._table.norms[block]
+            norms[block] = np.where(squares < SMALLEST_SQUARE, bounds, np.sqrt(squares)) + rounding * bounds
         seen._measure(norms)
         seen._see(seen._matrix.shape[1])
         return seen
@@ -329,11 +328,14 @@ class LocalRows:
     def _unit_blocks(self, norm: float) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows in float64, divided by `norm` and scaled down to the unit ball where they leave it."""
         for rows, block in self._blocks():
-            norms = self._norms[block]
-            finite = np.isfinite(norms)
-            rows[~finite] = 0.0
-            rows *= np.where(finite, SAFETY / norm / np.maximum(norms / norm, SAFETY), 0.0)[:, None]
+            rows[~np.isfinite(self._norms[block])] = 0.0
+            rows *= self._to_unit(block, norm)[:, None]
             yield rows, block
+
+    def _to_unit(self, block: slice, norm: float) -> Array:
+        """What takes rows divided by `norm` into the unit ball; zero where their length is not finite."""
+        norms = self._norms[block]
+        return np.where(np.isfinite(norms), SAFETY / norm / np.maximum(norms / norm, SAFETY), 0.0)
 
     def _blocks(self) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows as they are seen, dense and in float64."""
@@ -374,6 +376,12 @@ def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:
         stored = (X.data, X.indices, X.indptr, table.upper, table.inverse, table.factors)
         return stored, precision, X.nnz // max(1, table.n_rows)
     return (X, table.lower, table.upper, table.inverse, table.factors), precision, table.n_features
+
+
+def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
+    """Targets as a kernel takes them, (columns, n): float64, or int8 where the caller knows them to be so small."""
+    kind = np.int8 if target.dtype == np.int8 else np.float64
+    return np.ascontiguousarray(target.reshape(len(target), -1).T, dtype=kind)
 
 
 def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:

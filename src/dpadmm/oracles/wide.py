@@ -70,15 +70,15 @@ class SpikedRows:
 
 def row_moments(
     table: PackedRows,
-    to_unit: Array,
+    to_unit: Callable[[slice], Array],
     scores: Callable[[slice], Array],
     weights: Array | None,
     statistic: RowMoments,
 ) -> tuple[Array, Array, Array, Array]:
     """Σ s ⊗ a, √mean Σ a, √diagonal Σ a∘a and √length Σ ‖a‖² for a = to_unit · row, ‖a‖ ≤ 1.
 
-    Parts of weight zero in the statistic come back empty. `scores(block)` gives s for a slice of the rows; `weights`,
-    within [0, 1], multiply whole contributions.
+    Parts of weight zero in the statistic come back empty. `to_unit(block)` and `scores(block)` give the factor and s
+    for a slice of the rows; `weights`, within [0, 1], multiply whole contributions.
     """
     d, outputs = table.n_features, statistic.outputs
     sums, squares, length = np.zeros((d, outputs + 1)), np.zeros(d), 0.0
@@ -110,7 +110,7 @@ def spiked_norms(table: PackedRows, spiked: SpikedMap) -> Array:
     """‖Pᵀ row‖ of every row; not finite where it overflows, an upper bound where squares underflow."""
     seen = np.empty(table.n_rows)
     pulled, squared = spiked.scale * spiked.direction, spiked.scale**2
-    for rows, block in scaled_blocks(table, np.ones(table.n_rows)):
+    for rows, block in scaled_blocks(table):
         along = rows @ pulled
         squares = _squared(rows) @ squared
         exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * table.norms[block]
@@ -118,17 +118,19 @@ def spiked_norms(table: PackedRows, spiked: SpikedMap) -> Array:
     return seen
 
 
-def scaled_blocks(table: PackedRows, factors: Array) -> Iterator[tuple[Any, slice]]:
+def scaled_blocks(table: PackedRows, factors: Callable[[slice], Array] | None = None) -> Iterator[tuple[Any, slice]]:
     """Blocks of mapped rows in float64, each row times its factor; entries that are not finite then count as zero."""
     n = table.n_rows
     width = table.X.nnz / max(1, n) if sparse.issparse(table.X) else table.n_features
     length = max(shortest_run(table.n_features), min(LONGEST_RUN, int(BLOCK_ENTRIES / max(1.0, width))))
     for start in range(0, n, length):
         block = slice(start, min(start + length, n))
-        rows, factor = table.stored(block), factors[block]
+        rows = table.stored(block)
         values = rows.data if sparse.issparse(rows) else rows
-        with np.errstate(invalid="ignore", over="ignore"):
-            values *= np.repeat(factor, np.diff(rows.indptr)) if sparse.issparse(rows) else factor[:, None]
+        if factors is not None:
+            factor = factors(block)
+            with np.errstate(invalid="ignore", over="ignore"):
+                values *= np.repeat(factor, np.diff(rows.indptr)) if sparse.issparse(rows) else factor[:, None]
         values[~np.isfinite(values)] = 0.0
         yield rows, block
 

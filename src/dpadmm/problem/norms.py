@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,17 @@ Matrix = Any  # dense ndarray or scipy CSR
 
 BLOCK_ENTRIES = 1 << 18
 """Entries measured together."""
+
+SPARSE_ROOM = 4
+"""What a stored entry of a sparse row takes while it is measured, in entries of a dense one: it has a place and a row."""
+
+
+class Measure(NamedTuple):
+    """Of each row: ‖row‖ = peak · ratio, and whether the raw row is finite."""
+
+    peak: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    finite: NDArray[np.bool_]
 
 
 def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -79,25 +90,26 @@ def _places_are_inside(X: Any) -> bool:
     return True
 
 
-def measured(
-    X: Matrix, lower: Any, upper: Any, inverse: Any, intercept: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """(peak, ratio, finite): ‖row‖ = peak · ratio after bounds and intercept, and whether the raw row is finite."""
-    n = X.shape[0]
-    peak, ratio, finite = np.ones(n), np.empty(n), np.ones(n, dtype=bool)
+def measured(X: Matrix, lower: Any, upper: Any, inverse: Any, intercept: bool) -> Iterator[tuple[slice, Measure]]:
+    """Blocks of rows with the measure of each row after bounds and intercept."""
     for rows in _row_blocks(X):
-        squares = _squares(_within(X[rows], lower, upper, inverse)) + float(intercept)
-        with np.errstate(invalid="ignore"):
-            ratio[rows] = np.sqrt(squares)
-            unsafe = np.flatnonzero(~((squares > 1e-200) & (squares < 1e200))) + rows.start
-        if len(unsafe):
-            finite[unsafe] = finite_rows(X[unsafe])
-            plain = unsafe[finite[unsafe]]
-            peak[plain], ratio[plain] = row_norms(_within(X[plain], lower, upper, inverse))
-            if intercept:
-                # A row so long or so short that its squares left the numbers hides the intercept, or hides in it.
-                ratio[plain] = np.hypot(ratio[plain], 1 / peak[plain])
-    return peak, ratio, finite
+        yield rows, _measure(X[rows], lower, upper, inverse, intercept)
+
+
+def _measure(part: Matrix, lower: Any, upper: Any, inverse: Any, intercept: bool) -> Measure:
+    squares = _squares(_within(part, lower, upper, inverse)) + float(intercept)
+    peak, finite = np.ones(len(squares)), np.ones(len(squares), dtype=bool)
+    with np.errstate(invalid="ignore"):
+        ratio = np.sqrt(squares)
+        unsafe = np.flatnonzero(~((squares > 1e-200) & (squares < 1e200)))
+    if len(unsafe):
+        finite[unsafe] = finite_rows(part[unsafe])
+        plain = unsafe[finite[unsafe]]
+        peak[plain], ratio[plain] = row_norms(_within(part[plain], lower, upper, inverse))
+        if intercept:
+            # A row so long or so short that its squares left the numbers hides the intercept, or hides in it.
+            ratio[plain] = np.hypot(ratio[plain], 1 / peak[plain])
+    return Measure(peak, ratio, finite)
 
 
 def _within(part: Matrix, lower: Any, upper: Any, inverse: Any) -> Matrix:
@@ -127,7 +139,8 @@ def _squares(rows: Matrix) -> NDArray[np.float64]:
 def _row_blocks(X: Matrix) -> Iterator[slice]:
     n, pages = X.shape[0], FilePages(X)
     width = X.nnz / max(1, n) if sparse.issparse(X) else X.shape[1]
-    length = max(1, int(BLOCK_ENTRIES / max(1.0, width)))
+    room = SPARSE_ROOM * width if sparse.issparse(X) else width
+    length = max(1, int(BLOCK_ENTRIES / max(1.0, room)))
     for start in range(0, n, length):
         yield slice(start, min(start + length, n))
         pages.after(int(length * width) * X.dtype.itemsize)

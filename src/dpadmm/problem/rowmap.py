@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import number
-from dpadmm.problem.norms import Matrix, measured, require_places_inside, row_norms
+from dpadmm.problem.norms import Matrix, Measure, measured, require_places_inside, row_norms
 
 LARGEST_BOUND = 1e30
 """Declared ranges end here, so that scaling by them stays finite in float32 too."""
@@ -150,18 +150,11 @@ class RowMap:
             inverse = 1 / (upper - lower)
             if sparse.issparse(X) and lower.any():
                 raise _non_zero_lower_bound()
-        peak, ratio, finite = measured(X, lower, upper, inverse, self.intercept)
-        factors = _shrink_factor(peak, ratio, self.row_norm)
-        alive = finite & (factors >= SMALLEST_FACTOR)
-        if keep is not None:
-            alive &= keep
-        factors[~alive] = 0.0
-        # In place: of a long table even a few numbers a row are gigabytes.
-        norms = factors * peak
-        norms *= ratio
-        np.maximum(norms, SMALLEST_NORM, out=norms)
-        alive &= np.isfinite(norms)
-        factors[~alive] = norms[~alive] = 0.0
+        # Nothing else is as long as the table: where rows are short, a few numbers a row are a large part of it.
+        factors, norms = np.empty(X.shape[0]), np.empty(X.shape[0])
+        for rows, found in measured(X, lower, upper, inverse, self.intercept):
+            alive = found.finite if keep is None else found.finite & keep[rows]
+            factors[rows], norms[rows] = _factor_and_norm(found, alive, self.row_norm)
         return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
 
     def apply(self, X: Matrix) -> Matrix:
@@ -224,8 +217,11 @@ class RowMap:
 def pack_mapped(X: Matrix) -> PackedRows:
     """Rows that are mapped already; those that are not finite count as zero."""
     X = canonical(X)
-    peak, ratio, finite = measured(X, None, None, None, intercept=False)
-    return PackedRows(X, finite.astype(np.float64), np.where(finite, np.maximum(peak * ratio, SMALLEST_NORM), 0.0))
+    factors, norms = np.empty(X.shape[0]), np.empty(X.shape[0])
+    for rows, (peak, ratio, finite) in measured(X, None, None, None, intercept=False):
+        factors[rows] = finite
+        norms[rows] = np.where(finite, np.maximum(peak * ratio, SMALLEST_NORM), 0.0)
+    return PackedRows(X, factors, norms)
 
 
 def canonical(X: Matrix) -> Matrix:
@@ -262,6 +258,19 @@ def _non_zero_lower_bound() -> InvalidParameter:
     return InvalidParameter(
         "sparse rows with a non-zero lower bound", "lower bounds of 0", "pass dense rows, or bounds from 0"
     )
+
+
+def _factor_and_norm(
+    found: Measure, alive: NDArray[np.bool_], bound: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of rows scaled down to a bound; zeros for those that are not alive, or beyond all size."""
+    factors = _shrink_factor(found.peak, found.ratio, bound)
+    alive = alive & (factors >= SMALLEST_FACTOR)
+    factors[~alive] = 0.0
+    norms = np.maximum(factors * found.peak * found.ratio, SMALLEST_NORM)
+    alive &= np.isfinite(norms)
+    factors[~alive] = norms[~alive] = 0.0
+    return factors, norms
 
 
 def _shrink_factor(peak: NDArray[np.float64], ratio: NDArray[np.float64], bound: float) -> NDArray[np.float64]:
