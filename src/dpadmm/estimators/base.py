@@ -287,14 +287,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             weights = declared.weigh(target) * (1.0 if weights is None else weights)
         return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
 
-    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Targets as the loss wants them and which are valid; a table with invalid rows is refused, if so declared."""
+    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Targets as the loss wants them and which are valid, or None: invalid rows are refused, if so declared."""
         require_policy(self.invalid_rows)
         target, valid = declared.encode(y)
-        if self.invalid_rows == "error":
-            require_finite(X)
-            require_valid(labelled=bool(valid.all()))
-        return target, valid
+        if self.invalid_rows != "error":
+            return target, valid
+        require_finite(X)
+        require_valid(labelled=bool(valid.all()))
+        return target, None
 
     def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:
         """The table, left where it is if it is not in memory."""

@@ -338,12 +338,14 @@ class LocalRows:
         return np.where(np.isfinite(norms), SAFETY / norm / np.maximum(norms / norm, SAFETY), 0.0)
 
     def _blocks(self) -> Iterator[tuple[Array, slice]]:
-        """Blocks of rows as they are seen, dense and in float64."""
-        length = max(1, min(LONGEST_RUN, MOMENT_ENTRIES // max(1, self._table.n_features)))
+        """Blocks of rows as they are seen, dense and in float64; each takes the place of the last."""
+        length, matrix = max(1, min(LONGEST_RUN, MOMENT_ENTRIES // max(1, self._table.n_features))), self._matrix
+        room = np.empty((min(length, self.n_rows), self._table.n_features))
+        turned = np.empty((len(room), 0 if matrix is None else matrix.shape[1]))
         for start in range(0, self.n_rows, length):
             block = slice(start, min(start + length, self.n_rows))
-            rows = self._table.block(block)
-            yield (rows if self._matrix is None else rows @ self._matrix), block
+            rows = self._table.block(block, room)
+            yield (rows if matrix is None else np.matmul(rows, matrix, out=turned[: len(rows)])), block
             self._pages.after(length * self._row_bytes)
 
     @property

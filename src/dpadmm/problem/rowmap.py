@@ -55,12 +55,17 @@ class PackedRows:
         """Of a mapped row."""
         return int(self.X.shape[1]) + int(self.intercept)
 
-    def block(self, rows: slice | NDArray[np.intp]) -> NDArray[np.float64]:
-        """Mapped rows, by a slice or by their numbers, dense and in float64."""
+    def block(self, rows: slice | NDArray[np.intp], room: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Mapped rows, by a slice or by their numbers, dense and in float64; at the beginning of `room`, if given."""
         part, factors = self.X[rows], self.factors[rows]
-        mapped = np.empty((part.shape[0], self.n_features))
+        mapped = np.empty((part.shape[0], self.n_features)) if room is None else room[: part.shape[0]]
         raw = mapped[:, : part.shape[1]]
-        raw[...] = part.toarray() if sparse.issparse(part) else part
+        if sparse.issparse(part):
+            # With the column of the intercept, which it leaves empty: so they need no other place on the way.
+            stored = (part.data.astype(np.float64, copy=False), part.indices, part.indptr)
+            sparse.csr_matrix(stored, shape=mapped.shape).toarray(out=mapped)
+        else:
+            raw[...] = part
         raw[factors == 0] = 0
         if self.lower is not None and self.upper is not None and self.inverse is not None:
             np.clip(raw, self.lower, self.upper, out=raw)

@@ -275,24 +275,33 @@ class Auto:
 
     def _refine(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         """New coordinates from the second moment of the whitened rows; the gradients so far come along."""
-        noisy = symmetrised(oracle.second_moment())
-        whitened = clean_whitened_moment(noisy, oracle.noise_std("second moment"))
         old = state.coordinates
         assert isinstance(old, Coordinates)
-        new = Coordinates.whiten(old.model_of(whitened), old.length)
+        new = _rewhitened(old, oracle)
         evidence = state.track.evidence(
             state.curvature.apply, oracle.noise_std("refining gradient") ** 2 * _centring(state.z)
         )
-        turn = new.matrix.T @ (old.basis / np.sqrt(old.scale))
-        carried = turn @ evidence.mean
-        spread = _column((turn**2).sum(axis=1) * float(evidence.variance), carried)
+        carried = _carried(evidence, old, new)
         x = (
             problem.constraint.recover(state.point.x, state.point.y)
             if problem.constraint.is_identity
             else state.point.x
         )
         state = replace(state, point=admm.Iterate(x, state.point.y, state.point.dual))
-        return self._enter(state, problem, new, oracle, (Evidence(carried, spread),))
+        return self._enter(state, problem, new, oracle, (carried,))
+
+
+def _rewhitened(old: Coordinates, oracle: Oracle) -> Coordinates:
+    """From the second moment of the rows in old coordinates, none of whose d × d steps outlives this."""
+    whitened = clean_whitened_moment(symmetrised(oracle.second_moment()), oracle.noise_std("second moment"))
+    return Coordinates.whiten(old.model_of(whitened), old.length)
+
+
+def _carried(evidence: Evidence, old: Coordinates, new: Coordinates) -> Evidence:
+    """Evidence of old coordinates, in new ones."""
+    turn = new.matrix.T @ (old.basis / np.sqrt(old.scale))
+    mean = turn @ evidence.mean
+    return Evidence(mean, _column((turn**2).sum(axis=1) * float(evidence.variance), mean))
 
 
 def _released(problem: Problem, point: admm.Iterate) -> Array:
