@@ -24,11 +24,14 @@ TABLES = {
     "dense f32, 1,000,000 × 100": ("dense", "1000000", "100", "float32"),
     "dense f64, 1,000,000 × 100": ("dense", "1000000", "100", "float64"),
     "dense f64, 100,000 × 1,000": ("dense", "100000", "1000", "float64"),
+    "dense f32, 4,000,000 × 25, short rows": ("dense", "4000000", "25", "float32"),
     "CSR, 200,000 × 50,000, 75 a row": ("sparse", "200000", "50000", "75"),
+    # Fourteen are drawn, of which some meet and are added.
+    "CSR, 3,000,000 × 300, 12 a row": ("sparse", "3000000", "300", "14"),
 }
 SMALL_TABLES = {
     "auto, dense f32, 20,000 × 1,000, few rows for the features": ("auto", "dense", "20000", "1000", "float32"),
-    "auto, dense f32, 5,000,000 × 10, short rows": ("auto", "dense", "5000000", "10", "float32"),
+    "auto, dense f32, 5,000,000 × 10, shorter rows": ("auto", "dense", "5000000", "10", "float32"),
     "dp-sgd, dense f32, 1,000,000 × 100, with its plan": ("dp-sgd", "dense", "1000000", "100", "float32"),
 }
 """Where what a fit takes besides the table is no small part of it: without a target."""

@@ -79,7 +79,7 @@ class LocalRows:
         self._has_code = isinstance(self._code, int)
         self._measure(self._table.norms)
         self._row_norm = row_norm
-        self._weights = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
+        self._weights = None if weights is None else _within_one(weights)
         self._matrix: Array | None = None
         self.kernels_suffice = self._has_code
         self._see(self._table.n_features)
@@ -378,6 +378,12 @@ def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:
         stored = (X.data, X.indices, X.indptr, table.upper, table.inverse, table.factors)
         return stored, precision, X.nnz // max(1, table.n_rows)
     return (X, table.lower, table.upper, table.inverse, table.factors), precision, table.n_features
+
+
+def _within_one(weights: NDArray[Any]) -> Array:
+    """A copy of the weights, within [0, 1]."""
+    kept = np.nan_to_num(np.asarray(weights, dtype=np.float64))
+    return np.clip(kept, 0.0, 1.0, out=kept)
 
 
 def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
