@@ -10,7 +10,7 @@ from dpadmm import kernels
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax
 
 
 @pytest.fixture(autouse=True, scope="module", params=["numpy", "compiled"])
@@ -51,6 +51,22 @@ def test_formats_agree_with_a_plain_loop(dtype, make, outputs):
         gradient = row * slope if outputs == 1 else np.outer(row, slope)
         expected += weight * gradient * min(1.0, 0.5 / np.linalg.norm(gradient))
     np.testing.assert_allclose(total, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("loss", [Logistic(), HuberisedHinge(), Softmax(3), Softmax(127)], ids=repr)
+def test_labels_of_one_byte_count_as_numbers_of_eight(make, loss):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1001, 5))
+    X[500] = np.nan  # counts as zero, so that rows of its block do not follow each other
+    wide = np.int64(rng.choice([-1, 1], 1001) if loss.outputs == 1 else rng.integers(0, loss.outputs, 1001))
+    one, eight = (LocalRows(make(X), labels, loss) for labels in (wide.astype(np.int8), wide))
+    assert (one._columns.dtype, eight._columns.dtype) == (np.int8, np.float64)
+    x, anchor = rng.standard_normal((2, *one.point_shape))
+    some = Batch(rng.permutation(1001)[:300])
+    for batch in (Batch(None), some, Batch(some.rows, np.ones(300))):
+        np.testing.assert_array_equal(*(rows.gradient_sum(x, 0.5, batch) for rows in (one, eight)))
+        np.testing.assert_array_equal(*(rows.difference_sum(x, anchor, 0.5, 0.3, batch) for rows in (one, eight)))
 
 
 @pytest.mark.parametrize("norm", [np.nan, np.inf])

@@ -320,6 +320,7 @@ def test_a_fit_that_the_ledger_refuses_does_not(tmp_path):
     assert not getattr(caught.value, "__notes__", [])
 
 
+@pytest.mark.filterwarnings("ignore:indptr array has non-integer dtype")
 @pytest.mark.parametrize("kind", [np.int32, np.uint32])
 @pytest.mark.parametrize("starts", [[0, 2, 1], [0, 1, 9], [0, -1, 2], [0, 2, 0]])
 def test_sparse_rows_that_end_before_they_begin_are_refused(starts, kind):
