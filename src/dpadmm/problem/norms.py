@@ -58,7 +58,10 @@ def finite_rows(X: Matrix) -> NDArray[np.bool_]:
     for rows in _row_blocks(X):
         part = X[rows]
         if sparse.issparse(part):
-            finite[rows] = np.bincount(_owners(part), weights=~np.isfinite(part.data), minlength=part.shape[0]) == 0
+            bad = ~np.isfinite(part.data)
+            finite[rows] = True
+            if bad.any():
+                finite[rows.start + _owners(part)[bad]] = False
         else:
             finite[rows] = np.isfinite(part).all(axis=1)
     return finite
