@@ -8,7 +8,7 @@ import pytest
 from dpadmm.problem import L1, Constraint, ElasticNet, Logistic, Problem, Softmax, SquaredL2
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Even, relaxed
-from dpadmm.solvers.auto.faded import LEAST_LEFT, LIMIT, Faded, measured, question
+from dpadmm.solvers.auto.faded import LEAST_LEFT, LEAST_SQUARE, LIMIT, Faded, measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.quadratics import quadratic
@@ -49,14 +49,14 @@ def as_expected(coordinates):
 
 
 def test_nothing_fades_where_the_answer_is_as_expected(coordinates):
-    found = measured(as_expected(coordinates), 0.0, coordinates, LEVEL, 1)
+    found = measured(as_expected(coordinates), 0.0, coordinates, 0.0, LEVEL, 1)
     assert np.allclose(found.matrix, np.diag(LEVEL * coordinates.energy))
 
 
 def test_what_has_faded_along_a_feature_is_gone_there_and_nowhere_else(coordinates):
     answer = as_expected(coordinates)
     answer[2] *= 0.25
-    found = in_features(measured(answer, 0.0, coordinates, LEVEL, 1).matrix, coordinates)
+    found = in_features(measured(answer, 0.0, coordinates, 0.0, LEVEL, 1).matrix, coordinates)
     expected = LEVEL * second_moment(coordinates)
     expected[2] *= 0.5
     expected[:, 2] *= 0.5
@@ -65,15 +65,26 @@ def test_what_has_faded_along_a_feature_is_gone_there_and_nowhere_else(coordinat
 
 def test_curvature_is_neither_raised_nor_taken_away_altogether(coordinates):
     answer = as_expected(coordinates) * np.array([50.0, -3.0, 1.0, 1.0, 1.0, 1.0])
-    found = in_features(measured(answer, 0.0, coordinates, LEVEL, 1).matrix, coordinates)
+    found = in_features(measured(answer, 0.0, coordinates, 0.0, LEVEL, 1).matrix, coordinates)
     squares = LEVEL * np.diag(second_moment(coordinates))
     assert np.allclose(np.diag(found) / squares, [1.0, LEAST_LEFT, 1.0, 1.0, 1.0, 1.0])
 
 
-def test_noise_as_large_as_the_answer_leaves_the_model_alone(coordinates):
-    answer = np.zeros(6)
-    found = measured(answer, float(as_expected(coordinates).max()), coordinates, LEVEL, 1)
-    assert np.allclose(found.matrix, np.diag(LEVEL * coordinates.energy))
+def test_an_answer_counts_as_far_as_it_rises_above_its_noise(coordinates):
+    expected = as_expected(coordinates)
+    noise = float(expected.max())
+    found = in_features(measured(np.zeros(6), noise, coordinates, 0.0, LEVEL, 1).matrix, coordinates)
+    left = np.diag(found) / (LEVEL * np.diag(second_moment(coordinates)))
+    assert np.allclose(left, noise**2 / (noise**2 + expected**2))
+    assert np.all(left >= 0.5)
+
+
+def test_less_is_left_of_squares_that_may_be_noise_but_never_nothing(coordinates):
+    squares = np.diag(second_moment(coordinates))
+    gone = np.full(6, -1.0)
+    for square_std, certain in ((0.3 * squares.min(), 1 - 0.3 * squares.min() / squares), (1e9, LEAST_SQUARE)):
+        found = in_features(measured(gone, 0.0, coordinates, square_std, LEVEL, 1).matrix, coordinates)
+        assert np.allclose(np.diag(found) / (LEVEL * squares), LEAST_LEFT * certain)
 
 
 def test_weights_are_such_that_all_features_together_reach_the_limit(coordinates):
@@ -106,7 +117,7 @@ def test_a_coefficient_far_beyond_the_prior_is_no_longer_shrunk():
     shrunk, _ = curvature.posterior(Evidence(np.array([0.3, 0.0, 0.0, 0.0]), np.full(4, 0.01)), prior)
     freed, _ = curvature.posterior(Evidence(np.array([3.0, 0.1, 0.0, 0.0]), np.full(4, 0.01)), prior)
     assert shrunk[0] == pytest.approx(0.15)
-    assert freed[0] > 2.98
+    assert freed[0] == pytest.approx(3.0)
     assert freed[1] == pytest.approx(0.05)
 
 
@@ -175,6 +186,12 @@ def test_it_is_not_asked_in_strong_noise_of_many_classes_or_on_a_chain():
     assert not asks(lasso, 1000)
     assert not asks(Problem(Softmax(3), L1(1e-4), Constraint.identity(50, 1)))
     assert not asks(Problem(Logistic(), L1(1e-4), Constraint.chain(50, 1)))
+
+
+def test_more_rounds_are_made_where_curvature_is_asked():
+    with_it, without = (choose_rules(1e4, 50, 2, loss_model(Logistic()), sparse) for sparse in (True, False))
+    assert with_it.curvature_share > 0
+    assert with_it.final_rounds == 2 * without.final_rounds
 
 
 @pytest.mark.parametrize("sparse", [False, True])

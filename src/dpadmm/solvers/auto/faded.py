@@ -3,9 +3,10 @@
 The model's curvature is a multiple of the second moment. Along a skewed feature little of it is left once its few large
 values are fitted, and averages of estimates made with too much curvature approach its coefficient ever more slowly. One
 release tells how much each feature has. Rows that hold much of a feature are cut off in it, as they are in gradients,
-so that along a feature whose squares sit in few rows less is seen than there is, and a share is always left. A prior
-without preferred direction expects no coefficient of such size either; the feature that refutes it most is freed from
-it, which is what a sparse penalty supposes.
+so that along a feature whose squares sit in few rows less is seen than there is, and a share is always left: of what
+the model says, or of less where the model itself may be noise. A prior without preferred direction expects no
+coefficient of such size either; the feature that refutes it most is freed from it, which is what a sparse penalty
+supposes.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from dpadmm.solvers.auto.fusion import Evidence
 
 Array = NDArray[np.float64]
 
-EVENNESS = 0.25
+EVENNESS = 0.3
 """Weights are mean squares to the power of minus this: between features as they are (0) and all alike (1), where all
 rows of a rare feature would be cut off."""
 
 LIMIT = 0.02
 """Length at which a row's curvature is cut off, in units of the mean square of all features together."""
 
-CAUTION = 1.0
-"""Standard deviations of its noise that are added to what was measured: too little curvature overshoots."""
-
 LEAST_LEFT = 0.2
-"""Share of a feature's curvature that is always left."""
+"""Share of a feature's curvature that is always left: too little overshoots."""
+
+LEAST_SQUARE = 0.4
+"""Share of a mean square in the model that is taken for real, however large its noise."""
 
 REFUTING = 4.0
 """Standard deviations beyond what noise and prior allow at which a coefficient is freed from the prior."""
@@ -45,13 +46,25 @@ def question(coordinates: Coordinates) -> Array:
     return np.asarray(weights / (LIMIT * float(squares @ weights)))
 
 
-def measured(answer: Array, noise_std: float, coordinates: Coordinates, level: float, free: int) -> Faded:
-    """The curvature `level` · second moment, less what a noisy `answer` to `question` lacks of it along a feature."""
-    expected = level * question(coordinates) * _squares(coordinates)
-    left = np.clip((answer + CAUTION * noise_std) / expected, LEAST_LEFT, 1.0)
+def measured(
+    answer: Array, noise_std: float, coordinates: Coordinates, square_std: float, level: float, free: int
+) -> Faded:
+    """The curvature `level` · second moment, less what a noisy `answer` to `question` lacks of it along a feature.
+
+    `square_std` is the noise of a mean square in the model.
+    """
+    squares = _squares(coordinates)
+    expected = level * question(coordinates) * squares
+    certain = np.maximum(1 - square_std / squares, LEAST_SQUARE)
+    left = np.clip(_share(answer, noise_std, expected), LEAST_LEFT * certain, 1.0)
     root = np.sqrt(coordinates.scale)
     turned = coordinates.basis.T @ (np.sqrt(left)[:, None] * coordinates.basis) * root / root[:, None]
     return Faded(turned.T @ (level * coordinates.energy[:, None] * turned), coordinates.basis.T / root[:, None], free)
+
+
+def _share(answer: Array, noise_std: float, expected: Array) -> Array:
+    """What is left of the expected, by an answer with noise and a prior of one with variance one."""
+    return np.asarray(1 + (answer - expected) * expected / (expected**2 + noise_std**2))
 
 
 def _squares(coordinates: Coordinates) -> Array:
@@ -96,10 +109,10 @@ class Faded:
         return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
 
     def _precision(self, evidence: Evidence, prior: Array) -> Array:
-        """Of the prior: diagonal, but for a variance of its own along the feature that refutes it most, if one does.
+        """Of the prior: diagonal, but for none at all along the feature that refutes it most, if one does.
 
-        That variance makes the evidence likeliest: with q and s the covariance of the evidence with the feature's
-        effect and the variance of that effect, both in units of what prior and noise explain, it is (q² − s)/s².
+        With q and s the covariance of the evidence with a feature's effect and the variance of that effect, both in
+        units of what prior and noise explain, q²/s is about one for a feature they do explain.
         """
         noise = np.broadcast_to(evidence.variance, len(prior))
         explained = self.matrix @ (prior[:, None] * self.matrix) + np.diag(noise)
@@ -110,8 +123,5 @@ class Faded:
         precision = np.diag(1.0 / prior)
         if q[feature] ** 2 < REFUTING**2 * s[feature]:
             return precision
-        variance = float(q[feature] ** 2 - s[feature]) / float(s[feature]) ** 2
         pulled = self.features[:, feature] / prior
-        return np.asarray(
-            precision - np.outer(pulled, pulled) / (1 / variance + float(self.features[:, feature] @ pulled))
-        )
+        return np.asarray(precision - np.outer(pulled, pulled) / float(self.features[:, feature] @ pulled))

@@ -17,6 +17,8 @@ from dpadmm.solvers.auto.spiked import SpikedCoordinates
 Array = NDArray[np.float64]
 
 ITERATIONS = 300
+SETTLED = 1e-7
+"""Largest change of an iteration, relative to the largest entry, after which no further one is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +36,10 @@ class Model:
         x_step = self._x_step(problem, model, beta)
         point = start
         for _ in range(ITERATIONS):
-            point = admm.Iterate(x_step(point), point.y, point.dual)
+            last, point = point, admm.Iterate(x_step(point), point.y, point.dual)
             point = admm.dual_ascent(problem, admm.auxiliary(problem, point, beta))
+            if _is_near(point.x, last.x) and _is_near(point.y, last.y) and _is_near(point.dual, last.dual):
+                break
         return point
 
     def _x_step(self, problem: Problem, model: Quadratic, beta: float) -> Callable[[admm.Iterate], Array]:
@@ -50,3 +54,7 @@ class Model:
             return solve(pull - beta * constraint.adjoint(target))
 
         return step
+
+
+def _is_near(values: Array, others: Array) -> bool:
+    return bool(np.abs(values - others).max(initial=0.0) <= SETTLED * np.abs(values).max(initial=0.0))

@@ -60,7 +60,7 @@ class DenseQuadratic:
 
         dense = gram.toarray() if hasattr(gram, "toarray") else np.asarray(gram)
         factor = cho_factor(self._hessian + dense)
-        return lambda v: np.asarray(cho_solve(factor, v))
+        return lambda v: np.asarray(cho_solve(factor, v, check_finite=False))
 
     @property
     def _hessian(self) -> Array:

@@ -128,8 +128,12 @@ def loss_model(loss: Loss) -> LossModel | None:
     return None
 
 
-CURVATURE_SHARE, CURVED_MOMENT_SHARE = 0.04, 0.12
-"""Of the budget, where curvature is asked for; the moments, which then matter less, pay for it and for gradients."""
+CURVATURE_SHARE, CURVED_MOMENT_SHARE = 0.04, 0.16
+"""Of the budget, where curvature is asked for; the moments, which then matter less, pay for it."""
+
+CURVED_ROUNDS, CURVED_RECENCY = 2, 0.4
+"""Where curvature is asked for, twice as many final rounds, because a coefficient that was freed has far to go; their
+estimates are averaged more evenly, as more of them are late."""
 
 CURVATURE_UP_TO = 1000
 """Features of a table whose curvature is asked for: solving with it takes the cube of them in every round."""
@@ -149,11 +153,12 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
     floor = 0.4 if model.calibrated else 0.6
     curved = sparse and n_features <= CURVATURE_UP_TO and 3.5 * math.sqrt(n_features) * spread < 1
     moment = CURVED_MOMENT_SHARE if curved else 0.20 if refine else 0.25
+    final = (CURVED_ROUNDS if curved else 1) * (rounds - first)
     curvature_share = CURVATURE_SHARE if curved else 0.0
     return Rules(
         cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
         refine_rounds=first,
-        final_rounds=rounds - first,
+        final_rounds=final,
         moment_share=moment,
         refine_share=0.17 if refine else 0.0,
         spectrum_share=0.04 if refine else 0.0,
@@ -162,7 +167,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         curvature=model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
         prior_scale=min(max(10 * nu - 2, 3.0), 5.0),
-        recency=min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
+        recency=CURVED_RECENCY if curved else min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
         doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.calibrated else None,
         curvature_share=curvature_share,

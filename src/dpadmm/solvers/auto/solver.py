@@ -37,6 +37,7 @@ from dpadmm.solvers.auto.faded import measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
+from dpadmm.solvers.auto.screened import screened
 from dpadmm.solvers.auto.spiked import SpikedCoordinates
 from dpadmm.solvers.auto.views import View, view_of
 from dpadmm.solvers.auto.wide_rules import WideRules, choose_wide_rules
@@ -234,7 +235,11 @@ class Auto:
         assert isinstance(coordinates, Coordinates)
         assert self.rules.doubt is not None
         noise = oracle.noise_std("moments")
-        return trust(correlation, coordinates, noise, noise / math.sqrt(self.rules.balance), self.rules.doubt)
+        return trust(correlation, coordinates, noise, self._moment_noise(oracle), self.rules.doubt)
+
+    def _moment_noise(self, oracle: Oracle) -> float:
+        """Of an entry of the first second moment, of rows divided by their norm."""
+        return oracle.noise_std("moments") / math.sqrt(self.rules.balance)
 
     def _likeness(self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem) -> float:
         """How far labels are alike: of two classes, without a penalty, which has a length of its own in mind."""
@@ -263,6 +268,7 @@ class Auto:
             x = state.coordinates.to_model(z)
             y = problem.constraint.feasible_auxiliary(x)
             return replace(state, z=z, point=admm.Iterate(x, y, np.zeros_like(y)))
+        problem = screened(problem, evidence, state.coordinates) if _is_sparse(problem) else problem
         point = Model(state.coordinates, stiff, z).minimise(problem, state.point)
         return replace(state, z=state.coordinates.from_model(_released(problem, point)), point=point)
 
@@ -270,8 +276,18 @@ class Auto:
         coordinates = state.coordinates
         assert isinstance(coordinates, Coordinates)
         answer = oracle.feature_curvature(coordinates.to_model(state.z), question(coordinates))
-        noise, free = oracle.noise_std("curvature"), problem.constraint.free
-        return replace(state, curvature=measured(answer, noise, coordinates, self.rules.curvature, free))
+        square_std = self._moment_noise(oracle) * problem.row_norm**2
+        return replace(
+            state,
+            curvature=measured(
+                answer,
+                oracle.noise_std("curvature"),
+                coordinates,
+                square_std,
+                self.rules.curvature,
+                problem.constraint.free,
+            ),
+        )
 
     def _refine(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         """New coordinates from the second moment of the whitened rows; the gradients so far come along."""

@@ -1,0 +1,59 @@
+"""A penalty that chooses features, a little stronger for features whose gradients are noisier.
+
+A noisy gradient makes a coefficient of a feature that has none. A Gaussian prior shrinks all of them alike; a penalty
+that chooses features supposes that most are zero, and what they owe to noise is known by feature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers.base import Regularizer
+from dpadmm.problem.regularizers.separable import entrywise, soft_threshold
+from dpadmm.solvers.auto.coordinates import Coordinates
+from dpadmm.solvers.auto.fusion import Evidence
+from dpadmm.solvers.auto.spiked import SpikedCoordinates
+
+Array = NDArray[np.float64]
+
+SCREENING = 0.25
+"""Standard deviations of a feature's noise that are added to its penalty."""
+
+
+def screened(problem: Problem, evidence: Evidence, coordinates: Coordinates | SpikedCoordinates) -> Problem:
+    """The problem with a penalty on features raised by the noise of each, where it penalises the feature at all."""
+    if isinstance(coordinates, SpikedCoordinates):
+        return problem
+    noise = _noise_by_feature(evidence, coordinates)[: len(coordinates.scale) - problem.constraint.free]
+    asked = entrywise(problem.regularizer, len(noise))
+    assert asked is not None, "only penalties that choose features are raised"
+    return replace(problem, regularizer=Screened(problem.regularizer, np.where(asked[0] > 0, SCREENING * noise, 0.0)))
+
+
+def _noise_by_feature(evidence: Evidence, coordinates: Coordinates) -> Array:
+    """Standard deviation of the evidence, which is a gradient, along each feature."""
+    back = coordinates.basis / np.sqrt(coordinates.scale)
+    return np.asarray(np.sqrt(back**2 @ np.broadcast_to(evidence.variance, len(coordinates.scale))))
+
+
+@dataclass(frozen=True, eq=False)
+class Screened:
+    """penalty(y) + Σ threshold_i |y_i|, for a penalty that is separable and even."""
+
+    penalty: Regularizer
+    thresholds: Array
+    name: ClassVar[str] = "screened"
+    convex: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+
+    def value(self, y: Array) -> float:
+        return self.penalty.value(y) + float(self.thresholds @ np.abs(y))
+
+    def prox(self, v: Array, step: float) -> Array:
+        """Soft-thresholding first is exact: a threshold moves both proxes of an even function alike."""
+        return self.penalty.prox(soft_threshold(v, float(step) * self.thresholds), step)
