@@ -28,7 +28,7 @@ from experiments.common import markdown_table, mean_and_error, train_test
 
 EPSILONS = (0.2, 0.5, 1.0, 3.0)
 DELTA, STRENGTH, MOST_ROWS = 1e-5, 1e-4, 60_000
-ASKED = "dpadmm.solvers.auto.solver._is_sparse"
+ASKED = "dpadmm.solvers.auto.solver._asks_for_curvature"
 SHARPER = {"EVENNESS": 0.75, "LEAST_LEFT": 0.1}
 HEADER = ["data", "ε", "with", "without"]
 

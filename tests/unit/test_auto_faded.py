@@ -72,11 +72,21 @@ def test_curvature_is_neither_raised_nor_taken_away_altogether(coordinates):
 
 def test_an_answer_counts_as_far_as_it_rises_above_its_noise(coordinates):
     expected = as_expected(coordinates)
-    noise = float(expected.max())
-    found = in_features(measured(np.zeros(6), noise, coordinates, 0.0, LEVEL, 1).matrix, coordinates)
+    noise, answer = float(expected.max()), expected.copy()
+    answer[2] = 0.0
+    found = in_features(measured(answer, noise, coordinates, 0.0, LEVEL, 1).matrix, coordinates)
     left = np.diag(found) / (LEVEL * np.diag(second_moment(coordinates)))
-    assert np.allclose(left, noise**2 / (noise**2 + expected**2))
-    assert np.all(left >= 0.5)
+    assert left[2] == pytest.approx(noise**2 / (noise**2 + expected[2] ** 2))
+    assert np.allclose(np.delete(left, 2), 1.0)
+
+
+def test_half_of_what_all_features_have_lost_is_given_back(coordinates):
+    answer = 0.5 * as_expected(coordinates)
+    answer[2] *= 0.64
+    found = in_features(measured(answer, 0.0, coordinates, 0.0, LEVEL, 1).matrix, coordinates)
+    left = np.diag(found) / (LEVEL * np.diag(second_moment(coordinates)))
+    assert left[2] == pytest.approx(0.64 * np.sqrt(0.5))
+    assert np.allclose(np.delete(left, 2), np.sqrt(0.5))
 
 
 def test_less_is_left_of_squares_that_may_be_noise_but_never_nothing(coordinates):

@@ -22,7 +22,7 @@ from dpadmm.solvers.auto.fusion import Evidence
 
 Array = NDArray[np.float64]
 
-EVENNESS = 0.3
+EVENNESS = 0.5
 """Weights are mean squares to the power of minus this: between features as they are (0) and all alike (1), where all
 rows of a rare feature would be cut off."""
 
@@ -31,6 +31,9 @@ LIMIT = 0.02
 
 LEAST_LEFT = 0.2
 """Share of a feature's curvature that is always left: too little overshoots."""
+
+COMMON = 0.9
+"""Quantile of the shares left of the features that tells what all have lost alike."""
 
 LEAST_SQUARE = 0.4
 """Share of a mean square in the model that is taken for real, however large its noise."""
@@ -63,8 +66,12 @@ def measured(
 
 
 def _share(answer: Array, noise_std: float, expected: Array) -> Array:
-    """What is left of the expected, by an answer with noise and a prior of one with variance one."""
-    return np.asarray(1 + (answer - expected) * expected / (expected**2 + noise_std**2))
+    """What is left of the expected, by an answer with noise and a prior of one with variance one.
+
+    What all features have lost may be gone or only cut off: half of it, by its root, is given back.
+    """
+    share = 1 + (answer - expected) * expected / (expected**2 + noise_std**2)
+    return np.asarray(share / np.sqrt(np.clip(np.quantile(share, COMMON), LEAST_LEFT, 1.0)))
 
 
 def _squares(coordinates: Coordinates) -> Array:

@@ -118,7 +118,7 @@ class Auto:
         signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
         features, classes = problem.shape[0], max(2, problem.loss.outputs)
         if features <= SUFFICIENT_STATISTICS_UP_TO:
-            rules = choose_rules(signal, features, classes, model, _is_sparse(problem))
+            rules = choose_rules(signal, features, classes, model, _asks_for_curvature(problem))
         else:
             rules = choose_wide_rules(signal, features, classes, model)
         steps = chosen.pop("steps", None)
@@ -268,7 +268,7 @@ class Auto:
             x = state.coordinates.to_model(z)
             y = problem.constraint.feasible_auxiliary(x)
             return replace(state, z=z, point=admm.Iterate(x, y, np.zeros_like(y)))
-        problem = screened(problem, evidence, state.coordinates) if _is_sparse(problem) else problem
+        problem = screened(problem, evidence, state.coordinates) if _chooses_features(problem) else problem
         point = Model(state.coordinates, stiff, z).minimise(problem, state.point)
         return replace(state, z=state.coordinates.from_model(_released(problem, point)), point=point)
 
@@ -325,7 +325,12 @@ def _released(problem: Problem, point: admm.Iterate) -> Array:
     return problem.constraint.recover(point.x, point.y) if problem.constraint.is_identity else point.x
 
 
-def _is_sparse(problem: Problem) -> bool:
+def _asks_for_curvature(problem: Problem) -> bool:
+    """Where noise allows it."""
+    return _chooses_features(problem)
+
+
+def _chooses_features(problem: Problem) -> bool:
     """Whether the penalty supposes that few features matter, of a loss whose curvature can be asked for."""
     penalty = problem.regularizer
     chooses = isinstance(penalty, L1) or (isinstance(penalty, ElasticNet) and penalty.l1_ratio > 0)
