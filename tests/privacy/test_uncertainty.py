@@ -101,6 +101,12 @@ def test_below_the_limit_they_would_be_too_small(monkeypatch: pytest.MonkeyPatch
     assert np.median(fits[0].coef_std_ / true) < 0.5
 
 
+@pytest.mark.parametrize("penalty", ["none", "l1"])
+def test_one_feature_alone_has_an_error(penalty: str) -> None:
+    model = DPLogisticRegression(2.0, classes=[0, 1], penalty=penalty, fit_intercept=False, random_state=0)
+    assert np.all(model.fit(X[:, :1], BINARY).coef_std_ > 0)
+
+
 def test_less_noise_means_smaller_errors() -> None:
     errors = [np.median(fitted("squared", epsilon=epsilon).coef_std_) for epsilon in (1.0, 10.0)]
     assert errors[0] > 2 * errors[1]

@@ -198,6 +198,14 @@ def test_it_is_not_asked_in_strong_noise_of_many_classes_or_on_a_chain():
     assert not asks(Problem(Logistic(), L1(1e-4), Constraint.chain(50, 1)))
 
 
+def test_steps_of_the_users_choice_follow_the_plain_schedule():
+    plain, lasso = (
+        Auto.default(Problem(Logistic(), penalty, Constraint.identity(50, 1)), SETTING, 0, steps=20).rules
+        for penalty in (SquaredL2(1e-4), L1(1e-4))
+    )
+    assert lasso == plain
+
+
 def test_more_rounds_are_made_where_curvature_is_asked():
     with_it, without = (choose_rules(1e4, 50, 2, loss_model(Logistic()), sparse) for sparse in (True, False))
     assert with_it.curvature_share > 0

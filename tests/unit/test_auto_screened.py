@@ -46,6 +46,14 @@ def test_a_feature_without_a_penalty_gets_none(coordinates):
     assert np.array_equal(raised.thresholds > 0, [True, False, True, True])
 
 
+def test_a_penalty_of_the_users_own_is_left_as_it_is(coordinates):
+    class Own(L1):
+        pass
+
+    problem = Problem(Logistic(), Own(0.01), Constraint.identity(5, 1))
+    assert screened(problem, Evidence(np.zeros(5), np.ones(5)), coordinates) is problem
+
+
 def table():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((3000, 12))

@@ -323,8 +323,10 @@ def test_a_fit_that_the_ledger_refuses_does_not(tmp_path):
 @pytest.mark.filterwarnings("ignore:indptr array has non-integer dtype")
 @pytest.mark.parametrize("kind", [np.int32, np.uint32])
 @pytest.mark.parametrize("starts", [[0, 2, 1], [0, 1, 9], [0, -1, 2], [0, 2, 0]])
-def test_sparse_rows_that_end_before_they_begin_are_refused(starts, kind):
-    rows = sparse.csr_matrix((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.bsr_matrix])
+def test_sparse_rows_that_end_before_they_begin_are_refused(form, starts, kind):
+    entries = np.ones(2) if form is sparse.csr_matrix else np.ones((2, 1, 1))
+    rows = form((entries, np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
     rows.indptr = np.array(starts).astype(kind)
     for look in (finite_rows, RowMap().pack):
         with pytest.raises(InvalidData, match="index arrays"):

@@ -240,7 +240,8 @@ class PrivateOracle:
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """Later gradients and second moments are of Pᵀ row; the clip holds for every P, so nothing is charged.
 
-        Sums are formed before Pᵀ, so an oblique P would enlarge their rounding, and is refused.
+        Sums are formed before Pᵀ, so an oblique P would enlarge their rounding, and is refused. Where rows refuse P
+        themselves, because it stretches them too far, their coordinates are those of the table again.
         """
         size, condition = _size_and_condition(matrix)
         features = self._rows.n_features

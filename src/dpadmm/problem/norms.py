@@ -87,19 +87,21 @@ def _places_are_inside(X: Any) -> bool:
         return False
     frame = copy.copy(X)  # the check may put other arrays into it
     try:
-        frame.check_format(full_check=X.format == "bsr")
+        frame.check_format(full_check=False)
     except ValueError:
         return False
-    return X.format == "bsr" or _runs_are_inside(frame)
+    return _runs_are_inside(frame)
 
 
 def _runs_are_inside(X: Any) -> bool:
-    """Whether the runs of a CSR or CSC matrix follow each other, with all places inside.
+    """Whether the runs of a CSR, CSC or BSR matrix follow each other, with all places inside.
 
     SciPy's own full check takes the differences of all rows, looks at none if the last row ends at zero, and never
     finds an unsigned one negative.
     """
-    starts, places, width = X.indptr, X.indices, X.shape[-1 if X.format == "csr" else 0]
+    starts, places, width = X.indptr, X.indices, X.shape[0 if X.format == "csc" else 1]
+    if X.format == "bsr":
+        width //= X.blocksize[1]
     if not bool((starts[:-1] <= starts[1:]).all()):
         return False
     return not places.size or bool(places.min() >= 0 and places.max() < width)

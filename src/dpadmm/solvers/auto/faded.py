@@ -54,7 +54,7 @@ def measured(
 ) -> Faded:
     """The curvature `level` · second moment, less what a noisy `answer` to `question` lacks of it along a feature.
 
-    `square_std` is the noise of a mean square in the model.
+    `square_std` is the noise of a mean square as it was first released.
     """
     squares = _squares(coordinates)
     expected = level * question(coordinates) * squares

@@ -26,12 +26,16 @@ SCREENING = 0.25
 
 
 def screened(problem: Problem, evidence: Evidence, coordinates: Coordinates | SpikedCoordinates) -> Problem:
-    """The problem with a penalty on features raised by the noise of each, where it penalises the feature at all."""
+    """The problem with a penalty on features raised by the noise of each, where it penalises the feature at all.
+
+    Not of tables too wide for their noise to be known by feature, nor of a penalty of the user's own making.
+    """
     if isinstance(coordinates, SpikedCoordinates):
         return problem
     noise = _noise_by_feature(evidence, coordinates)[: len(coordinates.scale) - problem.constraint.free]
     asked = entrywise(problem.regularizer, len(noise))
-    assert asked is not None, "only penalties that choose features are raised"
+    if asked is None:
+        return problem
     return replace(problem, regularizer=Screened(problem.regularizer, np.where(asked[0] > 0, SCREENING * noise, 0.0)))
 
 

@@ -116,12 +116,12 @@ class Auto:
                 "use 'full-admm'",
             )
         signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
-        features, classes = problem.shape[0], max(2, problem.loss.outputs)
+        features, classes, steps = problem.shape[0], max(2, problem.loss.outputs), chosen.pop("steps", None)
         if features <= SUFFICIENT_STATISTICS_UP_TO:
-            rules = choose_rules(signal, features, classes, model, _asks_for_curvature(problem))
+            curved = steps is None and _asks_for_curvature(problem)
+            rules = choose_rules(signal, features, classes, model, curved)
         else:
             rules = choose_wide_rules(signal, features, classes, model)
-        steps = chosen.pop("steps", None)
         if steps is not None:
             if count("steps", steps, minimum=1) < 2:
                 raise InvalidParameter(f"steps={steps} with solver 'auto'", "steps >= 2", "give it two steps or more")

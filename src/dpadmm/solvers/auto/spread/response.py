@@ -99,8 +99,10 @@ class Response:
 
 def _unevenness(squares: Array) -> float:
     """Of the curvature, from that of the features' mean squares; less in small tables, where few features are rare."""
-    d = len(squares)
-    return RARITY * (d * float(squares @ squares) / float(squares.sum()) ** 2 - 1) * d / (d + FEW_FEATURES)
+    d, total = len(squares), float(squares.sum())
+    if total == 0:
+        return 0.0
+    return RARITY * (d * float(squares @ squares) / total**2 - 1) * d / (d + FEW_FEATURES)
 
 
 def _spread_out(size: int, unevenness: float, rng: np.random.Generator) -> Array:
