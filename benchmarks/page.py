@@ -61,12 +61,12 @@ HEADINGS = {
     ),
     "growth": (
         "Growth of cost",
-        "Whole fits, the faster of two; p in time = c · sizeᵖ, fitted to the larger half of the sizes. full-admm is "
-        "linear in everything, for a given number of steps. `auto` chooses 8 to 32 rounds (a lasso up to 64) by rows, "
-        "features and classes, and is linear in rows and classes; up to 3,000 features it sums a d × d second moment and turns "
-        "every row into its coordinates, n · d² each beside rounds of n · d, so that p in the features lies between "
-        "one and two (and has no target), and where rows are few the d³ of eigenvectors shows, too. Beyond 3,000 "
-        "features it does without, at a cost of non-zeros and features.",
+        "Whole fits, the faster of two; p in time = c · sizeᵖ, fitted to the larger half of the sizes. full-admm is"
+        " linear in everything, for a given number of steps. `auto` chooses 8 to 32 rounds (a lasso up to 64) by "
+        "rows, features and classes, and is linear in rows and classes; up to 3,000 features it sums a d × d second"
+        " moment and turns every row into its coordinates, n · d² each beside rounds of n · d, so that p in the "
+        "features lies between one and two (and has no target), and where rows are few the d³ of eigenvectors "
+        "shows, too. Beyond 3,000 features it does without, at a cost of non-zeros and features.",
     ),
     "cold": (
         "First fit and import",
