@@ -125,7 +125,7 @@ class TestSummation:
     def test_blocks_of_a_wide_table_are_as_few_as_the_bound_assumes(self, n, d, density, kind):
         X = sparse.random(n, d, density, "csr", random_state=0)
         table = RowMap().pack(X if kind == "csr" else X.toarray())
-        lengths = [block.stop - block.start for _, block in scaled_blocks(table, np.ones(n))]
+        lengths = [block.stop - block.start for _, block in scaled_blocks(table)]
         assert sum(lengths) == n
         assert max(lengths) <= LONGEST_RUN
         assert len(lengths) <= math.ceil(n / max(1, min(LONGEST_RUN, arithmetic.BLOCK_ENTRIES // (d + 2))))
