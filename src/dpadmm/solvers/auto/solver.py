@@ -118,8 +118,7 @@ class Auto:
         signal = setting.n_rows * setting.gaussian_mu * 2 / setting.record_distance
         features, classes, steps = problem.shape[0], max(2, problem.loss.outputs), chosen.pop("steps", None)
         if features <= SUFFICIENT_STATISTICS_UP_TO:
-            curved = steps is None and _asks_for_curvature(problem)
-            rules = choose_rules(signal, features, classes, model, curved)
+            rules = choose_rules(signal, features, classes, model, steps is None and _chooses_features(problem))
         else:
             rules = choose_wide_rules(signal, features, classes, model)
         if steps is not None:
@@ -323,11 +322,6 @@ def _carried(evidence: Evidence, old: Coordinates, new: Coordinates) -> Evidence
 def _released(problem: Problem, point: admm.Iterate) -> Array:
     """The sparse block where there is one: the point at which the next gradient is asked."""
     return problem.constraint.recover(point.x, point.y) if problem.constraint.is_identity else point.x
-
-
-def _asks_for_curvature(problem: Problem) -> bool:
-    """Where noise allows it."""
-    return _chooses_features(problem)
 
 
 def _chooses_features(problem: Problem) -> bool:
