@@ -22,6 +22,7 @@ WIDE = (200_000, 50_000, 75)
 """Rows, columns and non-zeros a row of the simulated sparse table."""
 TOPICS = (50_000, 10_000, 75, 10)
 """The same of one with several classes, and how many."""
+MANY_TOPICS = (30_000, 50_000, 75, 20)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ def table(name: str) -> Table:
         return simulated_sparse(*WIDE)
     if name == "topics":
         return simulated_sparse(*TOPICS)
+    if name == "many topics":
+        return simulated_sparse(*MANY_TOPICS)
     try:
         data = load(name, download=False)
     except DpadmmError:

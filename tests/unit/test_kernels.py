@@ -53,6 +53,7 @@ LOSSES = {
     "softmax": (SOFTMAX, 0.0, 5),
     "softmax-of-eight": (SOFTMAX, 0.0, 8),
     "softmax-of-nineteen": (SOFTMAX, 0.0, 19),
+    "softmax-of-forty-three": (SOFTMAX, 0.0, 43),
     "two-tasks": (SQUARED, 0.0, 2),
     "huber-tasks": (HUBER, 0.7, 3),
 }
@@ -620,8 +621,9 @@ def small_package(folder):
 
 
 @pytest.fixture
-def kernels_with_a_bound(tmp_path):
+def kernels_with_a_bound(tmp_path, monkeypatch):
     """A folder with kernels, and a way to set the bound of one."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     package = small_package(tmp_path)
 
     def set_bound(value):

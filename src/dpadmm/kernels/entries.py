@@ -31,6 +31,8 @@ from dpadmm.kernels.pieces import (
 
 TOGETHER = 4
 """Entries handled at once."""
+AHEAD = 32
+"""Entries before its turn that the place of an entry is asked for: what lies anywhere takes long to arrive."""
 DOUBLES = ir.VectorType(DOUBLE, TOGETHER)
 
 
@@ -133,11 +135,12 @@ class Rows:
         bounds = given_bounds(context, builder, kinds[1], values[1])
         return cls(builder, data, indices, indptr, index, values[3], values[4], bounds)
 
-    def over_entries(self, r: Any, visit: Callable[[Any, Any], None]) -> None:
-        """Visit column and value of each entry of the row in place r."""
+    def over_entries(self, r: Any, visit: Callable[[Any, Any], None], ask: Callable[[Any], None]) -> None:
+        """Visit column and value of each entry of the row in place r; `ask` hears of columns some entries before."""
         builder = self.builder
         first, last = self._span(r)
         with counted(builder, last, 1, first) as position:
+            ask(self._whole(self.indices, self._ahead(position)))
             column = self._whole(self.indices, position)
             value = builder.load(self.data.element(INDEX(0), position))
             value = value if value.type == DOUBLE else builder.fpext(value, DOUBLE)
@@ -145,6 +148,12 @@ class Rows:
                 upper, inverse = (builder.load(each.element(INDEX(0), column)) for each in self.bounds)
                 value = self._within(value, upper, inverse)
             visit(column, value)
+
+    def _ahead(self, position: Any) -> Any:
+        """Some entries on, of this row or the next; at the end of the table, its last."""
+        builder = self.builder
+        later, final = builder.add(position, INDEX(AHEAD)), builder.sub(self.data.columns, INDEX(1))
+        return builder.select(builder.icmp_unsigned("<", later, final), later, final)
 
     def over_groups(self, r: Any, visit: Callable[[_Group], None]) -> None:
         """Visit the entries of the row in place r, four at a time."""

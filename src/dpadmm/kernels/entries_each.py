@@ -1,7 +1,7 @@
-"""The loops over the stored entries of sparse rows for several outputs: eight outputs at a time, the last ones masked.
+"""The loops over the stored entries of sparse rows for several outputs: eight a vector, up to four vectors at a time.
 
-An entry meets a run of the point, or of the sum, one number an output. Eight of them are one instruction, and the
-entries of a row are soon read again for the next eight.
+An entry meets a run of the point, or of the sum, one number an output. Eight of them are one instruction; the next
+eight lie beside them, and are on their way from memory already if they are asked for at once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dpadmm.kernels.pieces import (
     INDEX,
     Matrix,
     counted,
+    fetch,
     first_lanes,
     fma,
     load,
@@ -29,7 +30,9 @@ from dpadmm.kernels.pieces import (
 )
 
 TOGETHER = 8
-"""Outputs handled at once."""
+"""Outputs of a vector."""
+VECTORS = 4
+"""Of a run: more would not stay in the registers of every processor."""
 DOUBLES = ir.VectorType(DOUBLE, TOGETHER)
 
 
@@ -47,20 +50,23 @@ def dot_entries_each(
         rows = Rows.of(context, builder, signature.args[0:3], arguments[0:5])
         at, count = arguments[4:6]
         given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
-        total = cgutils.alloca_once(builder, DOUBLES)
+        totals = [cgutils.alloca_once(builder, DOUBLES) for _ in range(VECTORS)]
 
-        def tile(r: Any, k: Any, mask: Any) -> None:
+        def run(r: Any, vectors: list[_Vector]) -> None:
             def multiply(column: Any, value: Any) -> None:
-                parts = load(builder, given.element(column, k), TOGETHER, mask)
-                parts = parts if parts.type.element == DOUBLE else builder.fpext(parts, DOUBLES)
-                builder.store(fma(builder, splat(builder, value, TOGETHER), parts, builder.load(total)), total)
+                for total, (k, mask) in zip(totals, vectors, strict=False):
+                    parts = load(builder, given.element(column, k), TOGETHER, mask)
+                    parts = parts if parts.type.element == DOUBLE else builder.fpext(parts, DOUBLES)
+                    builder.store(fma(builder, splat(builder, value, TOGETHER), parts, builder.load(total)), total)
 
-            builder.store(ir.Constant(DOUBLES, None), total)
-            rows.over_entries(r, multiply)
-            _spread(builder, total, results, k, r, into_lanes=False)
+            for total, _ in zip(totals, vectors, strict=False):
+                builder.store(ir.Constant(DOUBLES, None), total)
+            rows.over_entries(r, multiply, lambda column: _ask(builder, given, column, vectors))
+            for total, (k, _) in zip(totals, vectors, strict=False):
+                _spread(builder, total, results, k, r, into_lanes=False)
 
         with counted(builder, builder.add(at, count), 1, at) as r:
-            _in_tiles(builder, given.columns, lambda k, mask: tile(r, k, mask))
+            _in_runs(builder, given.columns, lambda vectors: run(r, vectors))
         return context.get_dummy_value()
 
     return types.void(stored, bounds, index, types.intp, types.uintp, types.uintp, points, out), generate
@@ -79,32 +85,50 @@ def add_entries_each(
         factors, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (6, 7))
         held = cgutils.alloca_once(builder, DOUBLES)
 
-        def tile(r: Any, k: Any, mask: Any) -> None:
-            _spread(builder, held, factors, k, r, into_lanes=True)
-            factor = builder.load(held)
+        def run(r: Any, vectors: list[_Vector]) -> None:
+            scales = []
+            for k, _ in vectors:
+                _spread(builder, held, factors, k, r, into_lanes=True)
+                scales.append(builder.load(held))
 
             def add(column: Any, value: Any) -> None:
-                place = sums.element(column, k)
-                before = load(builder, place, TOGETHER, mask)
-                store(builder, fma(builder, splat(builder, value, TOGETHER), factor, before), place, mask)
+                for scale, (k, mask) in zip(scales, vectors, strict=True):
+                    place = sums.element(column, k)
+                    before = load(builder, place, TOGETHER, mask)
+                    store(builder, fma(builder, splat(builder, value, TOGETHER), scale, before), place, mask)
 
-            rows.over_entries(r, add)
+            rows.over_entries(r, add, lambda column: _ask(builder, sums, column, vectors))
 
         with counted(builder, builder.add(at, count), 1, at) as r:
-            _in_tiles(builder, sums.columns, lambda k, mask: tile(r, k, mask))
+            _in_runs(builder, sums.columns, lambda vectors: run(r, vectors))
         return context.get_dummy_value()
 
     return types.void(stored, bounds, index, types.intp, types.uintp, types.uintp, coefficients, out), generate
 
 
-def _in_tiles(builder: Any, outputs: Any, tile: Callable[[Any, Any], None]) -> None:
-    """Call tile(k, mask) for every eight outputs from k on; the mask is None where all eight are there."""
-    over = builder.urem(outputs, INDEX(TOGETHER))
-    whole = builder.sub(outputs, over)
-    with counted(builder, whole, TOGETHER) as k:
-        tile(k, None)
-    with builder.if_then(builder.icmp_unsigned("!=", over, INDEX(0))):
-        tile(whole, first_lanes(builder, over, TOGETHER))
+_Vector = tuple[Any, Any]
+"""Number of its first output, and a mask, or None where there are eight."""
+
+
+def _in_runs(builder: Any, outputs: Any, run: Callable[[list[_Vector]], None]) -> None:
+    """Generate run(vectors) for every four vectors of outputs, and for what is left: one to four, the last masked."""
+    with counted(builder, outputs, VECTORS * TOGETHER) as k:
+        left = builder.sub(outputs, k)
+        for vectors in range(1, VECTORS + 1):
+            beyond = INDEX((vectors - 1) * TOGETHER)
+            here = builder.icmp_unsigned(">", left, beyond)
+            if vectors < VECTORS:
+                here = builder.and_(here, builder.icmp_unsigned("<=", left, INDEX(vectors * TOGETHER)))
+            with builder.if_then(here):
+                mask = first_lanes(builder, builder.sub(left, beyond), TOGETHER)
+                starts = [builder.add(k, INDEX(vector * TOGETHER)) for vector in range(vectors)]
+                run([*((start, None) for start in starts[:-1]), (starts[-1], mask)])
+
+
+def _ask(builder: Any, matrix: Matrix, row: Any, vectors: list[_Vector]) -> None:
+    """Ask for the beginnings of some vectors of a row of a matrix."""
+    for k, _ in vectors:
+        fetch(builder, matrix.element(row, k))
 
 
 def _spread(builder: Any, vector: Any, matrix: Matrix, k: Any, r: Any, into_lanes: bool) -> None:
