@@ -55,6 +55,7 @@ PEERS = Path("results/peers.json")
 PAGE = Path("docs/accuracy.md")
 
 Score = tuple[float, float | None]
+Rows = tuple[Any, np.ndarray, Any, np.ndarray]
 
 
 def delta_for(name: str, n_rows: int) -> float:
@@ -66,8 +67,9 @@ def score(model: Any, X: Any, y: np.ndarray) -> Score:
     return float(model.score(X, y)), auc
 
 
-def private(name: str, epsilon: float, seed: int, **parameters: Any) -> Score:
-    X, y, X_test, y_test = train_test(name)
+def private(name: str, epsilon: float, seed: int, rows: Rows | None = None, **parameters: Any) -> Score:
+    """On the usual split, or on the rows given: to train on and to test on."""
+    X, y, X_test, y_test = train_test(name) if rows is None else rows
     model = DPLogisticRegression(
         epsilon, delta_for(name, len(y)), classes=np.unique(y_test), random_state=seed, **parameters
     ).fit(X, y)
@@ -90,13 +92,13 @@ def without_signal(name: str, epsilon: float, seed: int) -> Score:
     return score(model.fit(X, rng.permutation(y)), X_test, rng.permutation(y_test))
 
 
-def oracle_setting(clip: float, factor: float, longest: float) -> Callable[[str, float, int], Score]:
+def oracle_setting(clip: float, factor: float, longest: float) -> Callable[..., Score]:
     """DP-GD with this clip, travel and longest step; short steps average the second half, as they move to the end."""
     options = {"averaging": "tail"} if longest < 1 else None
 
-    def compute(name: str, epsilon: float, seed: int) -> Score:
+    def compute(name: str, epsilon: float, seed: int, rows: Rows | None = None) -> Score:
         with travelling(factor, longest):
-            return private(name, epsilon, seed, solver="dp-gd", clip_norm=clip, solver_options=options)
+            return private(name, epsilon, seed, rows, solver="dp-gd", clip_norm=clip, solver_options=options)
 
     return compute
 
@@ -119,7 +121,7 @@ def without_privacy(name: str) -> Score:
     return score(model, X_test, y_test)
 
 
-METHODS: dict[str, Callable[[str, float, int], Score]] = {
+METHODS: dict[str, Callable[..., Score]] = {
     "auto": private,
     "auto, blurred": blurred,
     "auto, add-remove": functools.partial(private, relation="add-remove"),
