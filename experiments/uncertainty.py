@@ -53,7 +53,7 @@ def rows_of(name: str) -> Data:
     X, y, tests, _ = train_test(name)
     if name == "mnist":
         X, tests = pooled(X[:ROWS]), pooled(tests[:TEST_ROWS])
-    rows = ROWS if name in ("mnist", "w8a", "covtype") else len(y)
+    rows = ROWS if name in ("mnist", "w8a", "covtype", "bio_train") else len(y)
     return X[:rows], y[:rows], tests[:TEST_ROWS]
 
 
@@ -88,6 +88,7 @@ MODELS: dict[str, tuple[str, Callable[[float, int], Any]]] = {
     "friedman, Huber loss": ("friedman", regression("friedman", loss="huber")),
     "digits, 10 classes (*)": ("digits", classifier()),
     "ipums_br, L1 (*)": ("ipums_br", classifier(penalty="l1", alpha=1e-3)),
+    "bio_train, 20 000 rows (*)": ("bio_train", classifier()),
     "mushrooms, add-remove (*)": ("mushrooms", classifier(relation="add-remove", n_rows=4000)),
 }
 

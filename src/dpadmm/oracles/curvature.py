@@ -45,9 +45,10 @@ def curved(rows: Any, x: Array, weights: Array, loss: Loss) -> tuple[Any, Array]
     values = rows.data if is_sparse else rows
     np.square(values, out=values)
     values *= weights[rows.indices] if is_sparse else weights
-    bends = clip_slopes(bends, _lengths(rows), 1.0)
-    values[~np.isfinite(values)] = 0.0
-    return rows, bends
+    lengths = _lengths(rows)
+    # A length is finite where all entries are, and there is one a row to look at.
+    values[~np.isfinite(values if is_sparse else lengths)] = 0.0
+    return rows, clip_slopes(bends, lengths, 1.0)
 
 
 def _lengths(rows: Any) -> Array:
