@@ -8,6 +8,7 @@ from questions import MATRIX, RAW, SPIKED, D, N
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
+from dpadmm.oracles.curvature import curved
 from dpadmm.oracles.exact import ExactOracle
 from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
@@ -119,6 +120,19 @@ def test_rows_that_count_as_zero_contribute_nothing(place):
         found = PLACES[place](rowmap, spoiled, None).curvature_sum(x, weights)
     loose = 1e-4 if "float32" in place else 1e-11
     np.testing.assert_allclose(found, formula(rowmap.apply(RAW[kept]), x, weights, np.ones(len(kept))), rtol=loose)
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "csr"])
+def test_a_contribution_is_a_number_in_the_unit_ball_whatever_the_row_holds(form):
+    """Tables bring such rows as zeros; the sensitivity does not rest on it."""
+    rows = form([[0.6, 0.8], [50.0, 0.0], [np.nan, 1.0], [np.inf, 1.0], [1e200, 1.0]])
+    with np.errstate(all="ignore"):
+        vectors, numbers = curved(rows, np.array([0.1, 0.0]), np.array([1.0, 3.0]), Logistic())
+    vectors = vectors.toarray() if sparse.issparse(vectors) else vectors
+    found = vectors * numbers[:, None]
+    assert np.all(np.linalg.norm(found, axis=1) <= 1)
+    assert np.all(found[:2].sum(axis=1) > 0)
+    assert not found[2:].any()
 
 
 def test_the_exact_oracle_answers_the_mean_whatever_the_coordinates():
