@@ -166,6 +166,8 @@ WHY = (
     "How to read this:",
     "",
     "- Contestants of one part always ran together; parts may have been measured at different times (`--only`).",
+    "- One run is shown. Ratios move by some hundredths to a tenth from run to run, so that chance decides about a",
+    "  target that is met or missed by less.",
     "- Exponents up to 1.15 count as linear: times of whole fits are no better known.",
     "- A row that NumPy, SciPy or a peer wins is at no limit of the machine: the same machine did it faster.",
     "- Sums over float32 rows are formed in float64, because the rounding of a float32 sum could exceed the",

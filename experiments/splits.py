@@ -1,7 +1,7 @@
 """Test accuracy over many splits: every seed draws its own rows to train and to test on, and its own noise.
 
-Run `python -m experiments.splits` (cached and resumable: results/splits.json); `--write` renders docs/splits.md from
-what is cached. One test half decides some cells of docs/accuracy.md by a few rows, which no number of noise seeds can
+Run `python -m experiments.splits` (cached and resumable: results/splits.json); `--write` renders docs/splits.md of what
+was asked for. One test half decides some cells of docs/accuracy.md by a few rows, which no number of noise seeds can
 tell: here both are drawn. All methods see the same splits, so that a lead is a mean of differences.
 """
 
@@ -19,7 +19,7 @@ from rich.progress import track
 from scipy import sparse
 
 from dpadmm.files import replacing
-from experiments.accuracy import METHODS, ORACLE, SOLVERS, Rows
+from experiments.accuracy import METHODS, ORACLE, SOLVERS, Rows, stored_as
 from experiments.common import markdown_table, mean_and_error, train_test
 
 CELLS = {
@@ -30,13 +30,15 @@ CELLS = {
     "w8a": (0.05,),
     "bio_train": (0.05, 0.1, 0.2, 0.4),
 }
-"""Where docs/accuracy.md has `auto` less than two standard errors ahead of another solver or the oracle, or behind."""
-SEEDS, SEEDS_OF_SETTINGS, SEEDS_IF_CLOSE = 40, 8, 120
-BEST_SETTINGS = 4
-"""Of the oracle: so many of its settings are tried with more seeds."""
+"""Where docs/accuracy.md has `auto` less than two standard errors ahead of another solver or the oracle, or behind, by
+its printed digits."""
+FEW, MORE, ALL = 8, 40, 120
+"""Splits of all settings of the oracle; of its best ones and of all solvers; of `auto` and of its rivals."""
+BEST_SETTINGS, RIVALS = 4, 2
+"""Settings of the oracle that get more splits; of these, and of the other solvers, those that get all."""
 RESULTS = Path("results/splits.json")
 PAGE = Path("docs/splits.md")
-HEADER = ["data", "ε", "auto", "best other solver", "lead", "oracle dp-gd", "lead", "splits"]
+HEADER = ["data", "ε", "auto", "best other solver", "lead", "oracle dp-gd", "lead"]
 
 Fit = tuple[str, float, str, int]
 Results = dict[str, float]
@@ -63,7 +65,8 @@ def test_accuracy(fit: Fit) -> float:
 
 
 def key(fit: Fit) -> str:
-    return "|".join(map(str, fit))
+    name, epsilon, method, seed = fit
+    return f"{name}|{epsilon}|{stored_as(method)}|{seed}"
 
 
 def compute(fits: list[Fit], results: Results, jobs: int) -> None:
@@ -78,61 +81,46 @@ def compute(fits: list[Fit], results: Results, jobs: int) -> None:
                 stream.write(json.dumps(results, indent=0, sort_keys=True).encode())
 
 
-def scores(results: Results, name: str, epsilon: float, method: str) -> dict[int, float]:
-    """By seed."""
-    found = ((seed, results.get(key((name, epsilon, method, seed)))) for seed in range(SEEDS_IF_CLOSE))
-    return {seed: score for seed, score in found if score is not None}
+def scores(results: Results, name: str, epsilon: float, method: str, splits: int) -> list[float]:
+    """Of the first splits; empty if one is missing."""
+    found = [results.get(key((name, epsilon, method, seed))) for seed in range(splits)]
+    return [score for score in found if score is not None] if None not in found else []
 
 
-def best(results: Results, name: str, epsilon: float, methods: list[str], n_seeds: int) -> list[str]:
-    """Methods that have so many seeds, by their mean accuracy over these, best first."""
-    means = {}
-    for method in methods:
-        found = scores(results, name, epsilon, method)
-        if len(found) >= n_seeds:
-            means[method] = float(np.mean([found[seed] for seed in range(n_seeds)]))
-    return sorted(means, key=lambda method: -means[method])
+def best(results: Results, name: str, epsilon: float, methods: list[str], splits: int) -> list[str]:
+    """By mean accuracy over so many splits, best first."""
+    return sorted(methods, key=lambda method: -float(np.mean(scores(results, name, epsilon, method, splits))))
 
 
-def lead(results: Results, name: str, epsilon: float, method: str) -> tuple[float, float]:
-    """Of `auto`, with its standard error, over the seeds that both have."""
-    own, other = (scores(results, name, epsilon, each) for each in ("auto", method))
-    return mean_and_error([own[seed] - other[seed] for seed in own.keys() & other.keys()])
+def compete(name: str, epsilon: float, results: Results, jobs: int) -> tuple[list[str], list[str]]:
+    """The best of the other solvers and of the oracle's settings, which with `auto` get all splits."""
+
+    def fit(methods: list[str], splits: int) -> None:
+        compute([(name, epsilon, method, seed) for method in methods for seed in range(splits)], results, jobs)
+
+    fit(ORACLE, FEW)
+    settings = best(results, name, epsilon, ORACLE, FEW)[:BEST_SETTINGS]
+    fit(list(dict.fromkeys((*SOLVERS, *settings))), MORE)
+    solvers = best(results, name, epsilon, list(SOLVERS), MORE)[:RIVALS]
+    settings = best(results, name, epsilon, settings, MORE)[:RIVALS]
+    fit(list(dict.fromkeys(("auto", *solvers, *settings))), ALL)
+    return solvers, settings
 
 
-def collect(name: str, epsilon: float, results: Results, jobs: int) -> None:
-    """Few seeds for all settings of the oracle, more for the best and for solvers, most where a lead is in doubt."""
-    compute([(name, epsilon, method, seed) for method in ORACLE for seed in range(SEEDS_OF_SETTINGS)], results, jobs)
-    settings = best(results, name, epsilon, ORACLE, SEEDS_OF_SETTINGS)[:BEST_SETTINGS]
-    rivals = list(dict.fromkeys((*SOLVERS, *settings)))
-    compute([(name, epsilon, method, seed) for method in ("auto", *rivals) for seed in range(SEEDS)], results, jobs)
-    leads = {method: lead(results, name, epsilon, method) for method in rivals}
-    close = [method for method, (gain, error) in leads.items() if gain < 2 * error]
-    if close:
-        fits = [(name, epsilon, method, seed) for method in ("auto", *close) for seed in range(SEEDS_IF_CLOSE)]
-        compute(fits, results, jobs)
+def row(results: Results, name: str, epsilon: float, groups: tuple[list[str], list[str]]) -> list[str]:
+    own = scores(results, name, epsilon, "auto", ALL)
+    cells = [name, str(epsilon), shown(own)]
+    for position, group in enumerate(groups):
+        rival = best(results, name, epsilon, group, ALL)[0]
+        other = scores(results, name, epsilon, rival, ALL)
+        lead, error = mean_and_error([a - b for a, b in zip(own, other, strict=True)])
+        label = rival if position == 0 or rival in SOLVERS else rival.removeprefix("oracle ")
+        cells += [f"{shown(other)} ({label})", f"{lead:+.4f} ± {error:.4f}"]
+    return cells
 
 
-def row(results: Results, name: str, epsilon: float) -> list[str]:
-    cells = [name, str(epsilon), shown(results, name, epsilon, "auto")]
-    splits = len(scores(results, name, epsilon, "auto"))
-    for rivals, label in ((list(SOLVERS), True), (ORACLE, False)):
-        rival = min(
-            best(results, name, epsilon, rivals, SEEDS), key=lambda method: lead(results, name, epsilon, method)[0]
-        )
-        gain, error = lead(results, name, epsilon, rival)
-        found = shown(results, name, epsilon, rival)
-        cells += [f"{rival} {found}" if label else found, f"{gain:+.4f} ± {error:.4f}"]
-    return [*cells, str(splits)]
-
-
-def shown(results: Results, name: str, epsilon: float, method: str) -> str:
-    mean, error = mean_and_error(list(scores(results, name, epsilon, method).values()))
-    return f"{mean:.4f} ± {error:.4f}"
-
-
-def done(results: Results, name: str, epsilon: float) -> bool:
-    return all(len(scores(results, name, epsilon, method)) >= SEEDS for method in ("auto", *SOLVERS))
+def shown(found: list[float]) -> str:
+    return "{:.4f} ± {:.4f}".format(*mean_and_error(found))
 
 
 INTRODUCTION = f"""# Accuracy over many splits
@@ -140,18 +128,20 @@ INTRODUCTION = f"""# Accuracy over many splits
 Generated by `python -m experiments.splits --write`; do not edit. [Accuracy](accuracy.md) has one test set for each
 table, and in some cells `auto` is behind another solver or the oracle there, or less than two standard errors ahead.
 For these cells every seed here draws its own split, as large as the usual one, and its own noise. Budgets, defaults and
-methods are the same. There are {SEEDS} splits, and
-{SEEDS_IF_CLOSE} for `auto` and whoever it does not lead by two standard errors after {SEEDS}. "Lead" is the mean
-difference over the splits that both have seen. The oracle is DP-GD with the best of {len(ORACLE)} settings by mean
-accuracy on these very test rows, which no user can pick: the best {BEST_SETTINGS} by {SEEDS_OF_SETTINGS} splits got the
-others as well. Where several rivals are possible, the row shows the one with the smallest lead. No rule was chosen by
-these numbers.
+methods are the same. "Lead" is the mean difference over {ALL} splits that both have seen.
+
+Other solvers are compared over {MORE} splits, and the best {RIVALS} of them and `auto` get {ALL}. The oracle is DP-GD
+with the best of {len(ORACLE)} settings (clip, travel, longest step, or its defaults) by mean accuracy on these very
+test rows, which no user can pick: all by {FEW} splits, the best {BEST_SETTINGS} by {MORE}, the best {RIVALS} by {ALL}.
+Of those that have {ALL}, the row shows the best.
+
+Splits of one table overlap: the standard errors are those of drawing them, not of new data. Test rows here are partly
+rows that the constants of `auto` and of the other solvers were chosen on ([protocol](accuracy.md)); nothing was chosen
+by these numbers.
 """
 
 
-def page(results: Results) -> str:
-    cells = [(name, epsilon) for name in CELLS for epsilon in CELLS[name]]
-    rows = [row(results, *cell) for cell in cells if done(results, *cell)]
+def page(rows: list[list[str]]) -> str:
     return INTRODUCTION + "\n" + markdown_table("Cells that one test set does not decide", HEADER, rows)
 
 
@@ -160,17 +150,17 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=list(CELLS), choices=list(CELLS))
     parser.add_argument("--epsilons", nargs="+", type=float, help="some of the cells")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
-    parser.add_argument("--write", action="store_true", help="render docs/splits.md from the cache")
+    parser.add_argument("--write", action="store_true", help="render docs/splits.md")
     options = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    for name in options.datasets:
-        for epsilon in CELLS[name]:
-            if options.epsilons is None or epsilon in options.epsilons:
-                collect(name, epsilon, results, options.jobs)
-    text = page(results)
-    print(text)
+    rows = []
+    asked = [(name, epsilon) for name in options.datasets for epsilon in CELLS[name]]
+    for cell in asked:
+        if options.epsilons is None or cell[1] in options.epsilons:
+            rows.append(row(results, *cell, compete(*cell, results, options.jobs)))
+            print(" | ".join(rows[-1]), flush=True)
     if options.write:
-        PAGE.write_text(text)
+        PAGE.write_text(page(rows))
 
 
 if __name__ == "__main__":

@@ -87,8 +87,9 @@ MODELS: dict[str, tuple[str, Callable[[float, int], Any]]] = {
     "friedman, squared loss": ("friedman", regression("friedman")),
     "friedman, Huber loss": ("friedman", regression("friedman", loss="huber")),
     "digits, 10 classes (*)": ("digits", classifier()),
-    "ipums_br, L1 (*)": ("ipums_br", classifier(penalty="l1", alpha=1e-3)),
-    "bio_train, 20 000 rows (*)": ("bio_train", classifier()),
+    "ipums_br, L1": ("ipums_br", classifier(penalty="l1", alpha=1e-3)),
+    "adult, L1": ("adult", classifier(penalty="l1", alpha=1e-4)),
+    "bio_train, 20 000 rows": ("bio_train", classifier()),
     "mushrooms, add-remove (*)": ("mushrooms", classifier(relation="add-remove", n_rows=4000)),
 }
 

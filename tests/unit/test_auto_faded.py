@@ -8,7 +8,7 @@ import pytest
 from dpadmm.problem import L1, Constraint, ElasticNet, Logistic, Problem, Softmax, SquaredL2
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Even, relaxed
-from dpadmm.solvers.auto.faded import LEAST_LEFT, LEAST_SQUARE, LIMIT, Faded, faded, question, shares_left
+from dpadmm.solvers.auto.faded import LEAST_LEFT, LEAST_SQUARE, LIMIT, Faded, measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.quadratics import quadratic
@@ -46,10 +46,6 @@ def in_features(matrix, coordinates):
 def as_expected(coordinates):
     """The answer of rows whose curvature is that of the model."""
     return LEVEL * question(coordinates) * np.diag(second_moment(coordinates))
-
-
-def measured(answer, noise_std, coordinates, square_std, level, free):
-    return faded(shares_left(answer, noise_std, coordinates, square_std, level), coordinates, level, free)
 
 
 def test_nothing_fades_where_the_answer_is_as_expected(coordinates):
@@ -109,12 +105,12 @@ def test_weights_are_such_that_all_features_together_reach_the_limit(coordinates
 def test_a_diagonal_faded_curvature_has_the_posterior_of_an_even_one(rng):
     values, prior = rng.uniform(0.5, 2.0, 5), rng.uniform(0.5, 2.0, 5)
     evidence = Evidence(0.1 * rng.standard_normal(5), rng.uniform(0.5, 2.0, 5))
-    for found, even in zip(
+    for faded, even in zip(
         Faded(np.diag(values), np.eye(5), 1).posterior(evidence, prior),
         Even(values).posterior(evidence, prior),
         strict=True,
     ):
-        assert np.allclose(found if found.ndim == 1 else np.diag(found), even)
+        assert np.allclose(faded if faded.ndim == 1 else np.diag(faded), even)
 
 
 def test_the_posterior_mean_is_that_of_gaussians(rng):

@@ -49,19 +49,17 @@ def question(coordinates: Coordinates) -> Array:
     return np.asarray(weights / (LIMIT * float(squares @ weights)))
 
 
-def shares_left(answer: Array, noise_std: float, coordinates: Coordinates, square_std: float, level: float) -> Array:
-    """Of the curvature `level` · second moment along each feature, by a noisy `answer` to `question`.
+def measured(
+    answer: Array, noise_std: float, coordinates: Coordinates, square_std: float, level: float, free: int
+) -> Faded:
+    """The curvature `level` · second moment, less what a noisy `answer` to `question` lacks of it along a feature.
 
     `square_std` is the noise of a mean square as it was first released.
     """
     squares = _squares(coordinates)
     expected = level * question(coordinates) * squares
     certain = np.maximum(1 - square_std / squares, LEAST_SQUARE)
-    return np.clip(_share(answer, noise_std, expected), LEAST_LEFT * certain, 1.0)
-
-
-def faded(left: Array, coordinates: Coordinates, level: float, free: int) -> Faded:
-    """The curvature `level` · second moment, of which these shares are left along the features."""
+    left = np.clip(_share(answer, noise_std, expected), LEAST_LEFT * certain, 1.0)
     root = np.sqrt(coordinates.scale)
     turned = coordinates.basis.T @ (np.sqrt(left)[:, None] * coordinates.basis) * root / root[:, None]
     return Faded(turned.T @ (level * coordinates.energy[:, None] * turned), coordinates.basis.T / root[:, None], free)

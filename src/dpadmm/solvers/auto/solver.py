@@ -33,7 +33,7 @@ from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
 from dpadmm.solvers.auto.doubt import agreement, reassured, trust
-from dpadmm.solvers.auto.faded import faded, question, shares_left
+from dpadmm.solvers.auto.faded import measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
@@ -58,8 +58,6 @@ class AutoState:
     correlation: Array
     trust: float = 1.0
     likeness: float = 0.0
-    left: Array | None = None
-    """Shares of the model's curvature that were found left along the features, if it was asked for."""
 
 
 @SOLVERS.register("auto")
@@ -274,18 +272,21 @@ class Auto:
         return replace(state, z=state.coordinates.from_model(_released(problem, point)), point=point)
 
     def _measure_curvature(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
-        coordinates, left = state.coordinates, self._shares_left(state, problem, oracle)
-        assert isinstance(coordinates, Coordinates)
-        curvature = faded(left, coordinates, self.rules.curvature, problem.constraint.free)
-        return replace(state, curvature=curvature, left=left)
-
-    def _shares_left(self, state: AutoState, problem: Problem, oracle: Oracle) -> Array:
-        """Of the model's curvature, by feature."""
         coordinates = state.coordinates
         assert isinstance(coordinates, Coordinates)
         answer = oracle.feature_curvature(coordinates.to_model(state.z), question(coordinates))
         square_std = self._moment_noise(oracle) * problem.row_norm**2
-        return shares_left(answer, oracle.noise_std("curvature"), coordinates, square_std, self.rules.curvature)
+        return replace(
+            state,
+            curvature=measured(
+                answer,
+                oracle.noise_std("curvature"),
+                coordinates,
+                square_std,
+                self.rules.curvature,
+                problem.constraint.free,
+            ),
+        )
 
     def _refine(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         """New coordinates from the second moment of the whitened rows; the gradients so far come along."""

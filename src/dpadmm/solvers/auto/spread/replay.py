@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import QueryRefused
-from dpadmm.problem.problem import Problem
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.solver import Auto, AutoState
+from dpadmm.solvers.auto.solver import AutoState
 from dpadmm.solvers.auto.spread.response import Response
 from dpadmm.solvers.auto.spread.transcript import AutoOracle, Transcript
-from dpadmm.solvers.base import Oracle, run
+from dpadmm.solvers.base import run
 
 Array = NDArray[np.float64]
 
@@ -81,27 +79,11 @@ def noise_spread(transcript: Transcript) -> Spread:
     return Spread(np.concatenate(weights), np.concatenate(margins))
 
 
-@dataclass(frozen=True)
-class Settled(Auto):
-    """`auto` with the shares of curvature that a run found left along the features.
-
-    Which features these are is no matter of noise alone: simulated rows, whose curvature is as uneven but elsewhere,
-    would have it lowered along others.
-    """
-
-    left: Array | None = None
-
-    def _shares_left(self, state: AutoState, problem: Problem, oracle: Oracle) -> Array:
-        assert self.left is not None, "a run that asks for curvature has found some left"
-        return self.left
-
-
 def _deviations(
     transcript: Transcript, state: AutoState, second: Array, curvature: Array, repeats: int, rng: np.random.Generator
 ) -> Array:
     rows = SimulatedRows.of(transcript, state, second, curvature, rng)
-    solver = Settled(transcript.solver.rules, transcript.solver.smoother, state.left)
-    found = np.stack([run(solver, transcript.problem, rows).coefficients for _ in range(repeats)])
+    found = np.stack([run(transcript.solver, transcript.problem, rows).coefficients for _ in range(repeats)])
     return np.asarray((found - found.mean(axis=0)) * math.sqrt(repeats / (repeats - 1)))
 
 
@@ -157,7 +139,7 @@ class SimulatedRows(AutoOracle):
         return self._noisy(self.matrix.T @ self.second @ self.matrix, "second moment")
 
     def feature_curvature(self, x: Array, weights: Array) -> Array:
-        raise QueryRefused("a replay keeps the curvature that the run found")
+        return self._noisy(weights * np.diag(self.curvature), "curvature")
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self.matrix = np.asarray(matrix)
