@@ -23,6 +23,7 @@ WIDE = (200_000, 50_000, 75)
 TOPICS = (50_000, 10_000, 75, 10)
 """The same of one with several classes, and how many."""
 MANY_TOPICS = (30_000, 50_000, 75, 20)
+"""The same of one whose sums do not fit into a cache."""
 
 
 @dataclass(frozen=True, eq=False)

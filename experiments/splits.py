@@ -59,7 +59,7 @@ def split(name: str, seed: int) -> Rows:
     return rows[train], labels[train], rows[test], labels[test]
 
 
-def test_accuracy(fit: Fit) -> float:
+def accuracy_on_split(fit: Fit) -> float:
     name, epsilon, method, seed = fit
     return METHODS[method](name, epsilon, seed, rows=split(name, seed))[0]
 
@@ -75,16 +75,15 @@ def compute(fits: list[Fit], results: Results, jobs: int) -> None:
     with ProcessPoolExecutor(jobs) as workers:
         for first in track(range(0, len(missing), 400), description=f"{fits[0][0]} ε={fits[0][1]}", transient=True):
             some = missing[first : first + 400]
-            results.update(zip(map(key, some), workers.map(test_accuracy, some, chunksize=4), strict=True))
+            results.update(zip(map(key, some), workers.map(accuracy_on_split, some, chunksize=4), strict=True))
             RESULTS.parent.mkdir(exist_ok=True)
             with replacing(RESULTS) as stream:
                 stream.write(json.dumps(results, indent=0, sort_keys=True).encode())
 
 
 def scores(results: Results, name: str, epsilon: float, method: str, splits: int) -> list[float]:
-    """Of the first splits; empty if one is missing."""
-    found = [results.get(key((name, epsilon, method, seed))) for seed in range(splits)]
-    return [score for score in found if score is not None] if None not in found else []
+    """Of the first splits."""
+    return [results[key((name, epsilon, method, seed))] for seed in range(splits)]
 
 
 def best(results: Results, name: str, epsilon: float, methods: list[str], splits: int) -> list[str]:
