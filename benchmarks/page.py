@@ -47,14 +47,14 @@ HEADINGS = {
         "Memory",
         "Input and what a fresh process adds to it during `fit`, over the input; the note gives both. What is added "
         "is the peak of the resident size less the size before `fit`, once a fit of 2,000 rows has loaded all code "
-        "and what was freed is given back to the system. Every solver keeps a factor and a norm of each row, eight "
-        "bytes each, and its target: one byte for a label among up to 127 classes, else eight for a number. `auto` "
-        "keeps one more norm, in its coordinates; for samplers `fixed` and `poisson` a dense table of two classes or "
-        "of numbers has a copy of all three, 24 bytes. "
-        "So `full-admm` takes 17 bytes a row of a classifier at its peak and `auto` 25. Beyond them `auto` takes the "
+        "and what was freed is given back to the system. Every solver keeps a factor and a norm of each row (`auto` "
+        "the norm in its coordinates), eight bytes each, and its target: one byte for a label among up to 127 classes, "
+        "else eight for a number: 17 bytes a row of a classifier at its peak. `auto` keeps one more norm where rows "
+        "may differ in length (`row_norm` above 1, or no intercept); for samplers `fixed` and `poisson` a dense table "
+        "of two classes or of numbers has a copy of all three, 24 bytes. Beyond them `auto` takes the "
         "same whatever the number of rows: up to 3,000 features its second moments, of 8 d² bytes each, some of them "
         "at a time; for more features blocks of rows and vectors of d numbers. So a table of few rows for its "
-        "features, or of rows shorter than some hundred bytes, takes more than 1.3 times its size, and a plan of "
+        "features, or of rows shorter than some sixty bytes, takes more than 1.3 times its size, and a plan of "
         "mini-batches that is not cached takes memory to calibrate, however small the table. For the "
         "table on disk the number is the whole resident size, the interpreter, the labels and pages of the file "
         "included; its note has the wall time of the fit.",
@@ -157,7 +157,7 @@ WISHES: tuple[tuple[str, str, float, Sense, str], ...] = (
         "peak over input",
         1.3,
         "at most",
-        "since a row takes up to 25 bytes whatever its length, and second moments, blocks and plans keep their size",
+        "since a row takes 17 bytes whatever its length, and second moments, blocks and plans keep their size",
     ),
     ("growth", "exponent", 1.15, "at most", "because of the d × d second moment"),
 )

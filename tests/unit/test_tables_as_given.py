@@ -342,3 +342,9 @@ def test_a_row_that_cannot_be_mapped_counts_as_zero():
     with np.errstate(all="ignore"):  # as in `fit`
         packed = RowMap(1.0, False, (0.0,), (0.0,)).pack(np.zeros((1, 1)))
     assert (packed.factors, packed.norms) == (0, 0)
+
+
+def test_the_norm_that_all_rows_are_scaled_to_is_stored_once():
+    rows = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    assert RowMap(0.5).pack(rows).norms.strides == (0,)
+    assert RowMap(2.0).pack(rows).norms.strides == (8,)

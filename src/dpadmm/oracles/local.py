@@ -97,6 +97,11 @@ class LocalRows:
         self._norms = norms
         self._facts: Array | None = None
 
+    def _stored_norms(self) -> Array:
+        """One number a row, as kernels take them: made for the first sum where all rows have the same norm."""
+        self._norms = np.ascontiguousarray(self._norms)
+        return self._norms
+
     def bare(self) -> LocalRows:
         """All but the table, a few numbers a row: what is kept where the table is read anew for each sum."""
         rows = copy.copy(self)
@@ -267,16 +272,16 @@ class LocalRows:
         kernel = engine.sparse_sum if self._is_sparse else engine.dense_sum
         rows, weights = batch.rows, batch.weights if self._weights is None else self._weights_of(batch)
         point, there = self._point(x), None if anchor is None else self._point(anchor)
-        asked = (point, there, gradient_clip, clip, self._code, self._parameter)
+        asked, norms = (point, there, gradient_clip, clip, self._code, self._parameter), self._stored_norms()
         if rows is not None and len(rows) <= LONGEST_RUN:
             self._pages.after(len(rows) * PAGE_BYTES)
             total = np.empty(point.shape)
-            kernel(*self._arrays, self._norms, self._columns, rows, weights, 0, len(rows), *asked, total)
+            kernel(*self._arrays, norms, self._columns, rows, weights, 0, len(rows), *asked, total)
             return self._answer(total)
 
         def part(start: int, stop: int) -> Array:
             total = np.empty(point.shape)
-            kernel(*self._arrays, self._norms, self._columns, rows, weights, start, stop, *asked, total)
+            kernel(*self._arrays, norms, self._columns, rows, weights, start, stop, *asked, total)
             self._pages.after((stop - start) * (self._row_bytes if rows is None else PAGE_BYTES))
             return total
 

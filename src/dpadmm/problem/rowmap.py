@@ -35,7 +35,8 @@ class PackedRows:
     X : (n, d) ndarray or CSR
         float32 or float64, read-only; C-contiguous, or with sorted and distinct indices.
     factors, norms : (n,)
-        Scale and norm of each mapped row; norms of rows that count are at least `SMALLEST_NORM`.
+        Scale and norm of each mapped row; norms of rows that count are at least `SMALLEST_NORM`. Where all rows are
+        scaled to one norm, it is stored once.
     """
 
     X: Matrix
@@ -156,10 +157,13 @@ class RowMap:
             if sparse.issparse(X) and lower.any():
                 raise _non_zero_lower_bound()
         # Nothing else is as long as the table: where rows are short, a few numbers a row are a large part of it.
-        factors, norms = np.empty(X.shape[0]), np.empty(X.shape[0])
+        factors = np.empty(X.shape[0])
+        norms = np.broadcast_to(self.row_norm, X.shape[0]) if self.unit_rows else np.empty(X.shape[0])
         for rows, found in measured(X, lower, upper, inverse, self.intercept):
             alive = found.finite if keep is None else found.finite & keep[rows]
-            factors[rows], norms[rows] = _factor_and_norm(found, alive, self.row_norm)
+            factors[rows], lengths = _factor_and_norm(found, alive, self.row_norm)
+            if not self.unit_rows:
+                norms[rows] = lengths
         return PackedRows(X, factors, norms, self.intercept, lower, upper, inverse)
 
     def apply(self, X: Matrix) -> Matrix:
