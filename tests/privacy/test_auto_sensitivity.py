@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dpadmm import kernels
 from dpadmm.oracles.curvature import LARGEST_WEIGHED
 from dpadmm.oracles.lattice import LatticeRows
 from dpadmm.oracles.local import LocalRows
@@ -252,6 +253,33 @@ def test_feature_curvature_of_extreme_rows_and_weights(held, row_norm, intercept
             assert all(np.isfinite(found).all() and (found >= 0).all() for found in sums)
             assert max(np.sqrt((found**2).sum()) for found in sums) <= 1
             assert max(((one - other) ** 2).sum() for one, other in combinations(sums, 2)) <= 2
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("row_norm", [1e-30, 1.0, 1e30])
+def test_moments_of_extreme_rows_that_stay_sparse(row_norm, intercept, engine):
+    """Every pair of rows with few entries, in extended precision; in other coordinates too, where norms are bounds."""
+    rowmap, query = RowMap(row_norm, intercept), Joint(2, 0.5)
+    matrix = np.random.default_rng(0).standard_normal((40 + intercept, 40 + intercept)) / row_norm
+    with np.errstate(all="ignore"), kernels.use(engine):
+        packed = [rowmap.pack(sparse.csr_matrix(np.concatenate([row, np.zeros(37)]))) for row in EXTREME]
+        rows = [LocalRows(each, np.ones(1), Logistic(), row_norm) for each in packed]
+        assert all(each._stays_sparse for each in rows)
+        sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.statistic)]) for each in rows]
+        turned = [each.transformed(matrix) for each in rows]
+        moments = [each.second_moment_sum().ravel() for each in turned]
+    for found, relation, bound in (
+        *((sums, relation, query.bound(relation)) for relation in Relation),
+        *((moments, relation, Whitened().bound(relation)) for relation in Relation),
+    ):
+        assert all(np.isfinite(each).all() for each in found)
+        gone = [np.zeros_like(found[0])] if relation is Relation.ADD_REMOVE else found
+        far = max(np.linalg.norm((a - b).astype(np.longdouble)) for a in found for b in gone)
+        assert far <= bound * EXCEEDED
+    for each, seen in zip(packed, turned, strict=True):
+        exact = each.block(slice(0, 1)).astype(np.longdouble) @ matrix.astype(np.longdouble)
+        assert np.sqrt((exact**2).sum()) <= seen._norms[0] * (1 + np.finfo(float).eps)
 
 
 @RELATIONS

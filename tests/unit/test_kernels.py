@@ -353,6 +353,15 @@ def test_sparse_rows_of_every_length(dtype):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_second_moments_of_sparse_rows(kind):
+    rows = sparse.random_array((50, 9), density=0.2, format="csr", rng=np.random.default_rng(0))
+    given = (rows.data, rows.indices.astype(kind), rows.indptr.astype(kind))
+    found, expected = (filled(space.sparse_gram, (9, 9), *given) for space in (compiled, reference))
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(expected, np.tril(rows.toarray().T @ rows.toarray()), rtol=1e-13, atol=1e-15)
+
+
 class TestThreads:
     def test_the_users_limits_count(self, monkeypatch):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))

@@ -8,6 +8,7 @@ The kernels of a namespace have the same signatures and agree to rounding:
 | dense_sum    | sum of clipped gradients (or differences) over dense rows           |
 | dense_batch  | the same over a mini-batch, in the commonest case                   |
 | sparse_sum   | the same over CSR rows                                              |
+| sparse_gram  | second moment of CSR rows, its lower triangle                       |
 | normals      | standard normals from the words of a generator                      |
 | granular     | sum and noise rounded to one grid, added and divided; bit by bit    |
 | ring         | smoothing on a ring by two recursions                               |

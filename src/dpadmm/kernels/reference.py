@@ -150,6 +150,12 @@ def sparse_sum(
         total[-1] += slopes.sum(axis=0)
 
 
+def sparse_gram(data: Array, indices: NDArray[Any], indptr: NDArray[Any], total: Array) -> None:
+    """Lower triangle of Σ row rowᵀ over CSR rows with sorted indices; zeros above it."""
+    rows = sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, len(total)), copy=False)
+    total[...] = np.tril((rows.T @ rows).toarray())
+
+
 def normals(generator: np.random.Generator, count: int) -> Array:
     """Independent standard normals; the compiled kernel makes the same of the same words, to rounding."""
     return generator.standard_normal(count)

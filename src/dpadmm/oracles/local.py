@@ -19,13 +19,14 @@ from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.counts import counts_below
 from dpadmm.oracles.curvature import curved, require_curvature
-from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, row_moments, scaled_blocks, spiked_norms
+from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, entries_of, row_moments, scaled_blocks, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.mapped import FilePages
+from dpadmm.problem.norms import Matrix
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import PackedRows, RowMap, canonical, pack_mapped
 from dpadmm.problem.spiked import SpikedMap
@@ -37,6 +38,10 @@ PAGE_BYTES = 4096
 
 SPARSE_EFFORT = 8
 """What adding one stored entry of a sparse row costs, in entries of a dense one."""
+
+FEW_ENTRIES = 8
+"""Sparse rows stay sparse in products as long as they store one entry for so many features: a product of dense blocks
+takes more entries in the same time."""
 
 MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
@@ -91,6 +96,7 @@ class LocalRows:
         self._as_matrix = np.s_[:, None] if self._is_sparse else np.s_[None]
         self._arrays, self._precision, self._width = _kernel_table(table)
         self._effort = SPARSE_EFFORT if self._is_sparse else 1
+        self._stays_sparse = self._is_sparse and FEW_ENTRIES * self._width <= table.n_features
 
     def _measure(self, norms: Array) -> None:
         """Contributions are clipped by these norms from now on."""
@@ -150,10 +156,11 @@ class LocalRows:
     def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
         correlation = np.zeros((self.n_features, self._loss.outputs))
 
-        def correlate(unit: Array, block: slice) -> None:
+        def correlate(unit: Matrix, block: slice) -> None:
             if statistic.non_negative:
-                np.maximum(unit, 0.0, out=unit)
-            scores = self._scores(block, statistic.slope_unit).reshape(len(unit), -1)
+                entries = entries_of(unit)
+                np.maximum(entries, 0.0, out=entries)
+            scores = self._scores(block, statistic.slope_unit).reshape(unit.shape[0], -1)
             if self._weights is not None:
                 scores *= self._weights[block, None]
             correlation[...] += unit.T @ scores
@@ -319,16 +326,32 @@ class LocalRows:
 
     # -- moments -------------------------------------------------------------------------------------------------
 
-    def _gram(self, norm: float, visit: Callable[[Array, slice], None] = lambda unit, block: None) -> Array:
+    def _gram(self, norm: float, visit: Callable[[Matrix, slice], None] = lambda unit, block: None) -> Array:
         """Σ a aᵀ over the rows divided by `norm`; `visit` is shown each block first, and may cut it down."""
+        sparsely = self._stays_sparse and self._matrix is None
+        lower = self._sparse_gram(norm, visit) if sparsely else self._dense_gram(norm, visit)
+        lower += np.tril(lower, -1).T
+        return lower
+
+    def _dense_gram(self, norm: float, visit: Callable[[Matrix, slice], None]) -> Array:
         total = np.zeros((self.n_features, self.n_features), order="F")
         for unit, block in self._unit_blocks(norm):
             visit(unit, block)
             if self._weights is not None:
                 unit *= np.sqrt(self._weights[block])[:, None]
             total = dsyrk(1.0, unit.T, beta=1.0, c=total, lower=False, overwrite_c=True)
-        upper = np.triu(total, 1)
-        return np.ascontiguousarray(upper + upper.T + np.diag(np.diag(total)))
+        return np.asarray(total.T)
+
+    def _sparse_gram(self, norm: float, visit: Callable[[Matrix, slice], None]) -> Array:
+        total, part = (np.zeros((self.n_features, self.n_features)) for _ in range(2))
+        for unit, block in scaled_blocks(self._table, lambda block: self._to_unit(block, norm)):
+            visit(unit, block)
+            if self._weights is not None:
+                unit.data *= np.repeat(np.sqrt(self._weights[block]), np.diff(unit.indptr))
+            kernels.active().sparse_gram(unit.data, unit.indices, unit.indptr, part)
+            total += part
+            self._pages.after(unit.shape[0] * self._row_bytes)
+        return total
 
     def _unit_blocks(self, norm: float) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows in float64, divided by `norm` and scaled down to the unit ball where they leave it."""
@@ -345,6 +368,9 @@ class LocalRows:
     def _blocks(self) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows as they are seen, dense and in float64; each takes the place of the last."""
         length, matrix = max(1, min(LONGEST_RUN, MOMENT_ENTRIES // max(1, self._table.n_features))), self._matrix
+        if matrix is not None and self._stays_sparse:
+            yield from self._turned_blocks(matrix, length)
+            return
         room = np.empty((min(length, self.n_rows), self._table.n_features))
         turned = np.empty((len(room), 0 if matrix is None else matrix.shape[1]))
         for start in range(0, self.n_rows, length):
@@ -352,6 +378,13 @@ class LocalRows:
             rows = self._table.block(block, room)
             yield (rows if matrix is None else np.matmul(rows, matrix, out=turned[: len(rows)])), block
             self._pages.after(length * self._row_bytes)
+
+    def _turned_blocks(self, matrix: Array, length: int) -> Iterator[tuple[Array, slice]]:
+        for rows, span in scaled_blocks(self._table):
+            for start in range(span.start, span.stop, length):
+                block = slice(start, min(start + length, span.stop))
+                yield rows[block.start - span.start : block.stop - span.start] @ matrix, block
+            self._pages.after(rows.shape[0] * self._row_bytes)
 
     @property
     def _row_bytes(self) -> int:

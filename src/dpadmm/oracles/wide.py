@@ -126,13 +126,18 @@ def scaled_blocks(table: PackedRows, factors: Callable[[slice], Array] | None = 
     for start in range(0, n, length):
         block = slice(start, min(start + length, n))
         rows = table.stored(block)
-        values = rows.data if sparse.issparse(rows) else rows
+        values = entries_of(rows)
         if factors is not None:
             factor = factors(block)
             with np.errstate(invalid="ignore", over="ignore"):
                 values *= np.repeat(factor, np.diff(rows.indptr)) if sparse.issparse(rows) else factor[:, None]
         values[~np.isfinite(values)] = 0.0
         yield rows, block
+
+
+def entries_of(rows: Any) -> Any:
+    """All that dense rows hold, or sparse rows store."""
+    return rows.data if sparse.issparse(rows) else rows
 
 
 def margins(rows: Any, x: Array) -> Array:
@@ -145,7 +150,7 @@ def margins(rows: Any, x: Array) -> Array:
 
 def _squared(rows: Any) -> Any:
     """The squares of all entries, in their place: a block is a copy of its rows, and this is the last use of it."""
-    values = rows.data if sparse.issparse(rows) else rows
+    values = entries_of(rows)
     np.square(values, out=values)
     return rows
 
