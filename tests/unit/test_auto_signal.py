@@ -166,3 +166,9 @@ def test_gradients_find_a_signal_that_the_first_release_overlooks(monkeypatch):
     monkeypatch.setattr("dpadmm.solvers.auto.solver.reassured", lambda trust, agreement: trust)
     unheard = [score_of_a_rare_class(seed) for seed in range(8)]
     assert np.mean(heard) > np.mean(unheard) + 0.008
+
+
+def test_blank_coordinates_are_those_of_no_preferred_direction():
+    blank, whitened = Coordinates.blank(4, 3.0), Coordinates.whiten(np.eye(4) / 4, 3.0)
+    for name in ("energy", "scale", "prior", "matrix", "eigenvalues"):
+        np.testing.assert_allclose(getattr(blank, name), getattr(whitened, name), rtol=1e-14)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 Matrix = NDArray[np.float64]
 
@@ -74,8 +75,9 @@ def _positive_part(values: Matrix, noise_std: float) -> float:
 
 
 def _top_eigenpair(matrix: Matrix) -> tuple[float, Matrix]:
-    values, vectors = np.linalg.eigh(matrix)
-    return values[-1], vectors[:, -1].copy()
+    last = len(matrix) - 1
+    values, vectors = eigh(matrix, subset_by_index=[last, last])
+    return float(values[0]), vectors[:, 0]
 
 
 def _one_public_direction(noisy: Matrix, noise_std: float) -> Matrix:

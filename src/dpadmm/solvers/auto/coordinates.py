@@ -49,6 +49,12 @@ class Coordinates:
         roots = np.sqrt(values)
         return cls(basis, energy, energy / values / length**2, roots / roots.sum() / energy, length)
 
+    @classmethod
+    def blank(cls, n_features: int, length: float) -> Self:
+        """What `whiten` makes of a second moment without a preferred direction."""
+        even = np.full(n_features, 1 / n_features)
+        return cls(np.eye(n_features), even, np.full(n_features, 1 / length**2), np.ones(n_features), length)
+
     @property
     def eigenvalues(self) -> Array:
         """λ of the second-moment model, in increasing order, summing to one."""

@@ -50,8 +50,7 @@ class WholeView:
         return JointMoments(rules.balance, problem.loss.outputs, rules.slope_unit, problem.non_negative)
 
     def blank(self, problem: Problem) -> Coordinates:
-        d = problem.shape[0]
-        return Coordinates.whiten(np.eye(d) / d, problem.row_norm)
+        return Coordinates.blank(problem.shape[0], problem.row_norm)
 
     def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, Coordinates]:
         correlation, second = oracle.moments()
