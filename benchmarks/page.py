@@ -144,7 +144,6 @@ def overhead(rows: list[Row]) -> list[str]:
 
 WISHES: tuple[tuple[str, str, float, Sense, str], ...] = (
     ("gradient", "share of read bandwidth", 60.0, "at least", "bound by arithmetic, not by reading"),
-    ("gradient", "speed-up over SciPy", 1.2, "at least", "since sums in float64 are twice as wide as SciPy's"),
     (
         "fit",
         "time over LogisticRegression (not private)",
@@ -173,8 +172,10 @@ WHY = (
     "- Sums over float32 rows are formed in float64, because the rounding of a float32 sum could exceed the",
     "  sensitivity; the plain products they are compared with do without.",
     "- Each number of a float32 row is widened before it is added: arithmetic that reading alone does without.",
-    "- Two gradients at once, each on one thread, show what the second processor is worth while nothing is shared: no",
-    "  second thread can gain more, and on a machine whose processors others use, too, that is less than two.",
+    "- Two gradients at once, each on one thread, show what the second processor is worth while nothing is shared, and",
+    "  so about what a second thread can gain; on a machine whose processors others use, too, that is less than two.",
+    "- Sums of many classes over many columns fit no cache near the processor. In float64 they are twice as wide as",
+    "  SciPy's in float32, and two threads share the way to memory.",
     "- Softmax over K classes does K times the arithmetic on each byte, so bandwidth is no measure of it.",
     "- `dp-sgd` is the algorithm of Opacus where it is given its step and clip and releases the last iterate; its own",
     "  step and clip make another one, with an objective of its own. Two runs of one algorithm differ by chance: 0.002",

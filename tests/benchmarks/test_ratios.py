@@ -7,12 +7,17 @@ and the gate of the import is more than half above its target.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import process_time
 
 import numpy as np
 import pytest
 
 from benchmarks import cold, gradient, iteration, smoothing
 from benchmarks.tables import Table, simulated, simulated_sparse
+from dpadmm import kernels
+from dpadmm.oracles.local import LocalRows
+from dpadmm.problem.losses import Logistic
+from dpadmm.problem.rowmap import PackedRows, RowMap
 
 ATTEMPTS = 3
 
@@ -40,6 +45,24 @@ def best(measure: Callable[[], float | None], gate: float) -> float:
 def test_full_gradient(rows: Callable[[], Table], gate: float) -> None:
     table = rows()
     assert best(lambda: gradient.speed_up(gradient.contest(table, rounds=3)), gate) >= gate
+
+
+def test_moments_and_coordinates_of_sparse_rows() -> None:
+    """Entry by entry, against the same rows made dense."""
+    X = RowMap().pack(simulated_sparse(20_000, 300, 12).X)
+    dense = RowMap().pack(X.X.toarray())
+    matrix, gate = np.eye(301), 1.5
+
+    def seconds(packed: PackedRows) -> float:
+        rows = LocalRows(packed, np.ones(X.n_rows, np.int8), Logistic())
+        start = process_time()
+        rows.feature_moment_sum()
+        rows.transformed(matrix)
+        return process_time() - start
+
+    with kernels.use("compiled"):
+        seconds(X)  # compiles
+        assert best(lambda: seconds(dense) / seconds(X), gate) >= gate
 
 
 @pytest.mark.parametrize(

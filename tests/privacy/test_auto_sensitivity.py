@@ -261,11 +261,11 @@ def test_feature_curvature_of_extreme_rows_and_weights(held, row_norm, intercept
 def test_moments_of_extreme_rows_that_stay_sparse(row_norm, intercept, engine):
     """Every pair of rows with few entries, in extended precision; in other coordinates too, where norms are bounds."""
     rowmap, query = RowMap(row_norm, intercept), Joint(2, 0.5)
-    matrix = np.random.default_rng(0).standard_normal((40 + intercept, 40 + intercept)) / row_norm
+    matrix = np.random.default_rng(0).standard_normal((100 + intercept, 100 + intercept)) / row_norm
     with np.errstate(all="ignore"), kernels.use(engine):
-        packed = [rowmap.pack(sparse.csr_matrix(np.concatenate([row, np.zeros(37)]))) for row in EXTREME]
+        packed = [rowmap.pack(sparse.csr_matrix(np.concatenate([row, np.zeros(97)]))) for row in EXTREME]
         rows = [LocalRows(each, np.ones(1), Logistic(), row_norm) for each in packed]
-        assert all(each._stays_sparse for each in rows)
+        assert all(each._pairs_are_few() for each in rows)
         sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.statistic)]) for each in rows]
         turned = [each.transformed(matrix) for each in rows]
         moments = [each.second_moment_sum().ravel() for each in turned]

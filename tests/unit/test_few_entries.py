@@ -1,14 +1,18 @@
-"""Rows with few entries stay sparse in second moments and changes of coordinates, and answer as dense ones do."""
+"""Sparse rows are summed and turned entry by entry where that is faster, and answer as dense ones do."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from dpadmm import kernels
+from dpadmm.kernels import compiled, reference
 from dpadmm.oracles import local, wide
 from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
@@ -23,7 +27,8 @@ def raw(dtype, seed=0):
     rows = sparse.csr_matrix(rows, dtype=dtype)
     rows.data[rows.indptr[7] : rows.indptr[8]] = np.nan  # counts as zero
     rows.data[rows.indptr[9] : rows.indptr[10]] = 1e30
-    return rows
+    long = sparse.csr_matrix(rng.standard_normal((5, D)), dtype=dtype)
+    return sparse.csr_matrix(sparse.vstack([rows[:200], long, rows[200:]], format="csr"))[:N]
 
 
 def both(rowmap, dtype=np.float64, classes=2, weights=None):
@@ -33,7 +38,6 @@ def both(rowmap, dtype=np.float64, classes=2, weights=None):
     X = raw(dtype)
     with np.errstate(all="ignore"):
         found = [LocalRows(rowmap.pack(rows), target, loss, rowmap.row_norm, weights) for rows in (X, X.toarray())]
-    assert found[0]._stays_sparse
     return found
 
 
@@ -45,6 +49,8 @@ def same(answers):
 
 @pytest.fixture(params=["one block", "many"])
 def blocks(request, monkeypatch):
+    for engine in (compiled, reference):
+        monkeypatch.setattr(engine, "PAIR_COST", 0)  # entry by entry, however many
     if request.param == "many":
         monkeypatch.setattr(wide, "BLOCK_ENTRIES", 1 << 9)
         monkeypatch.setattr(wide, "shortest_run", lambda features: 1)
@@ -80,6 +86,47 @@ def test_with_weights_and_classes(engine):
         same(each.transformed(np.eye(D + 1)).second_moment_sum() for each in rows)
 
 
-def test_rows_with_many_entries_are_made_dense():
+def test_the_pairs_of_rows_with_many_entries_are_not_few():
     X = sparse.csr_matrix(np.random.default_rng(0).standard_normal((20, 10)))
-    assert not LocalRows(RowMap().pack(X), np.ones(20), Logistic())._stays_sparse
+    assert not LocalRows(RowMap().pack(X), np.ones(20), Logistic())._pairs_are_few()
+    one_long = sparse.csr_matrix((np.ones(4000), np.arange(4000), [0, 4000, *[4000] * 999]), shape=(1000, 4000))
+    assert LocalRows(RowMap().pack(one_long), np.ones(1000), Logistic())._pairs_are_few()
+
+
+@pytest.mark.parametrize("entries", [0, 3, 20, 40])
+def test_replacing_a_row_moves_the_norm_of_no_other(entries):
+    """Bit by bit, however long the rows are: what a row contributes is a function of the row alone."""
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((41, 41))
+    lengths = np.where(np.arange(2000) % 2, 21, 20)  # on both sides of half the features, and in the mean just there
+    rows = np.where(np.argsort(rng.random((2000, 40)), axis=1) < lengths[:, None], rng.standard_normal((2000, 40)), 0)
+    other = rows.copy()
+    other[0] = np.where(np.arange(40) < entries, 1.0, 0.0)
+    norms = [
+        LocalRows(RowMap().pack(sparse.csr_matrix(each)), np.ones(2000), Logistic()).transformed(matrix)._norms[1:]
+        for each in (rows, other)
+    ]
+    np.testing.assert_array_equal(*norms)
+
+
+@pytest.mark.parametrize(("features", "entries"), [(16, 2), (24, 3), (300, 37), (300, 12)])
+def test_blocks_are_no_more_than_are_charged(features, entries):
+    n = 60_000
+    starts = np.arange(n + 1) * entries
+    places = np.tile(np.arange(entries, dtype=np.int32), n)
+    table = RowMap().pack(sparse.csr_matrix((np.ones(n * entries, np.float32), places, starts), shape=(n, features)))
+    rows = LocalRows(table, np.ones(n), Logistic()).transformed(np.eye(features + 1))
+    charged = math.ceil(n / shortest_run(features + 1))
+    assert sum(1 for _ in rows._blocks()) <= charged
+    assert sum(1 for _ in wide.scaled_blocks(table)) <= charged
+
+
+def test_long_rows_that_stand_together_are_not_all_in_one_block():
+    n, d = 40_000, 300
+    lengths = np.where(np.arange(n) < 10_000, d, 1)
+    places = np.concatenate([np.tile(np.arange(d, dtype=np.int32), 10_000), np.zeros(30_000, dtype=np.int32)])
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    table = RowMap().pack(sparse.csr_matrix((np.ones(len(places), np.float32), places, starts), shape=(n, d)))
+    sizes = [rows.nnz for rows, _ in wide.scaled_blocks(table)]
+    assert max(sizes) <= max(wide.BLOCK_ENTRIES + n, shortest_run(d + 1) * (d + 1))
+    assert sum(sizes) == len(places) + n

@@ -8,8 +8,11 @@ from dpadmm.kernels.visits import visits
 
 PARALLEL = True
 """They release the lock of the interpreter, so that row blocks may be summed by threads."""
+PAIR_COST = 64
+"""Of a product of two stored entries in `sparse_gram`, in products of a dense block."""
 
 __all__ = [
+    "PAIR_COST",
     "PARALLEL",
     "dense_batch",
     "dense_sum",

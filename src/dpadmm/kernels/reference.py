@@ -31,6 +31,9 @@ Vector = NDArray[Any] | None
 PARALLEL = False
 """NumPy leaves threads to its BLAS."""
 
+PAIR_COST = 256
+"""Of a product of two stored entries in `sparse_gram`, in products of a dense block."""
+
 NEGLIGIBLE_EXPONENT = 40.0
 
 BLOCK_ENTRIES = 1 << 18

@@ -39,9 +39,12 @@ PAGE_BYTES = 4096
 SPARSE_EFFORT = 8
 """What adding one stored entry of a sparse row costs, in entries of a dense one."""
 
-FEW_ENTRIES = 8
-"""Sparse rows stay sparse in products as long as they store one entry for so many features: a product of dense blocks
-takes more entries in the same time."""
+FEW_ENTRIES = 2
+"""A sparse row is turned entry by entry if it stores at most one for so many features, else with its dense block. Which
+of the two depends on the row alone, and so must its norm: replacing a row moves no other."""
+
+TURNED_TOGETHER = 256
+"""Columns of a matrix that sparse rows are multiplied by at a time: few enough of it to stay in cache."""
 
 MOMENT_ENTRIES = 1 << 18
 """Entries of a block of rows made dense and float64 for a product."""
@@ -96,7 +99,6 @@ class LocalRows:
         self._as_matrix = np.s_[:, None] if self._is_sparse else np.s_[None]
         self._arrays, self._precision, self._width = _kernel_table(table)
         self._effort = SPARSE_EFFORT if self._is_sparse else 1
-        self._stays_sparse = self._is_sparse and FEW_ENTRIES * self._width <= table.n_features
 
     def _measure(self, norms: Array) -> None:
         """Contributions are clipped by these norms from now on."""
@@ -328,10 +330,20 @@ class LocalRows:
 
     def _gram(self, norm: float, visit: Callable[[Matrix, slice], None] = lambda unit, block: None) -> Array:
         """Σ a aᵀ over the rows divided by `norm`; `visit` is shown each block first, and may cut it down."""
-        sparsely = self._stays_sparse and self._matrix is None
+        sparsely = self._is_sparse and self._matrix is None and self._pairs_are_few()
         lower = self._sparse_gram(norm, visit) if sparsely else self._dense_gram(norm, visit)
         lower += np.tril(lower, -1).T
         return lower
+
+    def _pairs_are_few(self) -> bool:
+        """Whether products of stored entries, two by two, take less time than those of dense blocks.
+
+        The products are the same, and so is the bound on the rounding of their sum, whatever its order.
+        """
+        starts = self._X.indptr
+        runs = (starts[first : first + LONGEST_RUN + 1] for first in range(0, self.n_rows, LONGEST_RUN))
+        pairs = sum(float(np.square(np.diff(run), dtype=np.float64).sum()) for run in runs)
+        return bool(kernels.active().PAIR_COST * pairs <= self.n_rows * float(self.n_features) ** 2)
 
     def _dense_gram(self, norm: float, visit: Callable[[Matrix, slice], None]) -> Array:
         total = np.zeros((self.n_features, self.n_features), order="F")
@@ -367,24 +379,37 @@ class LocalRows:
 
     def _blocks(self) -> Iterator[tuple[Array, slice]]:
         """Blocks of rows as they are seen, dense and in float64; each takes the place of the last."""
-        length, matrix = max(1, min(LONGEST_RUN, MOMENT_ENTRIES // max(1, self._table.n_features))), self._matrix
-        if matrix is not None and self._stays_sparse:
-            yield from self._turned_blocks(matrix, length)
-            return
+        length = max(1, min(LONGEST_RUN, MOMENT_ENTRIES // max(1, self._table.n_features)))
         room = np.empty((min(length, self.n_rows), self._table.n_features))
-        turned = np.empty((len(room), 0 if matrix is None else matrix.shape[1]))
+        turn = self._turner(len(room))
         for start in range(0, self.n_rows, length):
             block = slice(start, min(start + length, self.n_rows))
-            rows = self._table.block(block, room)
-            yield (rows if matrix is None else np.matmul(rows, matrix, out=turned[: len(rows)])), block
+            yield (self._table.block(block, room) if turn is None else turn(block, room)), block
             self._pages.after(length * self._row_bytes)
 
-    def _turned_blocks(self, matrix: Array, length: int) -> Iterator[tuple[Array, slice]]:
-        for rows, span in scaled_blocks(self._table):
-            for start in range(span.start, span.stop, length):
-                block = slice(start, min(start + length, span.stop))
-                yield rows[block.start - span.start : block.stop - span.start] @ matrix, block
-            self._pages.after(rows.shape[0] * self._row_bytes)
+    def _turner(self, length: int) -> Callable[[slice, Array], Array] | None:
+        """What turns a block of rows to the coordinates they are seen in; None where these are those of the table."""
+        matrix = self._matrix
+        if matrix is None:
+            return None
+        turned, features = np.empty((length, matrix.shape[1])), self._table.n_features
+        strips = _strips(matrix) if self._is_sparse else []
+
+        def turn(block: slice, room: Array) -> Array:
+            out = turned[: block.stop - block.start]
+            if not self._is_sparse:
+                return np.matmul(self._table.block(block, room), matrix, out=out)
+            short = FEW_ENTRIES * np.diff(self._X.indptr[block.start : block.stop + 1]) <= features
+            if not short.all():
+                np.matmul(self._table.block(block, room), matrix, out=out)
+            if short.any():
+                rows = self._table.stored(block)
+                rows = rows if short.all() else rows[short]
+                for columns, strip in strips:
+                    out[short, columns] = rows @ strip
+            return out
+
+        return turn
 
     @property
     def _row_bytes(self) -> int:
@@ -392,6 +417,13 @@ class LocalRows:
 
     def _scores(self, block: slice, slope_unit: float) -> Array:
         return descent_slopes(self._loss, self._target[block], slope_unit)
+
+
+def _strips(matrix: Array) -> list[tuple[slice, Array]]:
+    """A matrix, some columns at a time."""
+    starts = range(0, matrix.shape[1], TURNED_TOGETHER)
+    columns = [slice(start, min(start + TURNED_TOGETHER, matrix.shape[1])) for start in starts]
+    return [(each, np.ascontiguousarray(matrix[:, each])) for each in columns]
 
 
 def require_moderate(length: float) -> None:

@@ -18,6 +18,7 @@ from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.norms import row_blocks
 from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
 
@@ -120,11 +121,7 @@ def spiked_norms(table: PackedRows, spiked: SpikedMap) -> Array:
 
 def scaled_blocks(table: PackedRows, factors: Callable[[slice], Array] | None = None) -> Iterator[tuple[Any, slice]]:
     """Blocks of mapped rows in float64, each row times its factor; entries that are not finite then count as zero."""
-    n = table.n_rows
-    width = table.X.nnz / max(1, n) if sparse.issparse(table.X) else table.n_features
-    length = max(shortest_run(table.n_features), min(LONGEST_RUN, int(BLOCK_ENTRIES / max(1.0, width))))
-    for start in range(0, n, length):
-        block = slice(start, min(start + length, n))
+    for block in row_blocks(table.X, BLOCK_ENTRIES, shortest_run(table.n_features), LONGEST_RUN):
         rows = table.stored(block)
         values = entries_of(rows)
         if factors is not None:

@@ -85,12 +85,21 @@ def _places_are_inside(X: Any) -> bool:
         return True
     if X.indices.dtype.kind not in "iu" or X.indptr.dtype.kind not in "iu":
         return False
-    frame = copy.copy(X)  # the check may put other arrays into it
+    frame = copy.copy(with_signed_places(X))  # the check may put other arrays into it
     try:
         frame.check_format(full_check=False)
     except ValueError:
         return False
     return _runs_are_inside(frame)
+
+
+def with_signed_places(X: Any) -> Any:
+    """SciPy has no code for places of 64 bits without a sign; those that do not fit come out negative."""
+    if X.format not in ("csr", "csc", "bsr") or np.uint64 not in (X.indices.dtype, X.indptr.dtype):
+        return X
+    signed = copy.copy(X)
+    signed.indices, signed.indptr = (places.astype(np.int64) for places in (X.indices, X.indptr))
+    return signed
 
 
 def _runs_are_inside(X: Any) -> bool:
@@ -154,13 +163,26 @@ def _squares(rows: Matrix) -> NDArray[np.float64]:
 
 
 def _row_blocks(X: Matrix) -> Iterator[slice]:
-    n, pages = X.shape[0], FilePages(X)
+    pages, room = FilePages(X), SPARSE_ROOM if sparse.issparse(X) else 1
+    for block in row_blocks(X, BLOCK_ENTRIES // room):
+        yield block
+        pages.after(int((block.stop - block.start) * X.shape[1]) * X.dtype.itemsize)
+
+
+def row_blocks(X: Matrix, entries: int, fewest: int = 1, most: int | None = None) -> Iterator[slice]:
+    """Blocks of rows that hold up to so many entries, but no fewer rows than `fewest` and no more than `most`.
+
+    Rows of a CSR table are taken as long as each is, others as long as they are in the mean.
+    """
+    n, start = X.shape[0], 0
     width = X.nnz / max(1, n) if sparse.issparse(X) else X.shape[1]
-    room = SPARSE_ROOM * width if sparse.issparse(X) else width
-    length = max(1, int(BLOCK_ENTRIES / max(1.0, room)))
-    for start in range(0, n, length):
+    while start < n:
+        fitting = int(entries / max(1.0, width))
+        if sparse.issparse(X) and X.format == "csr":
+            fitting = int(np.searchsorted(X.indptr, int(X.indptr[start]) + entries, side="right")) - 1 - start
+        length = max(fewest, fitting if most is None else min(most, fitting))
         yield slice(start, min(start + length, n))
-        pages.after(int(length * width) * X.dtype.itemsize)
+        start += length
 
 
 def _owners(part: Any) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import number
-from dpadmm.problem.norms import Matrix, Measure, measured, require_places_inside, row_norms
+from dpadmm.problem.norms import Matrix, Measure, measured, require_places_inside, row_norms, with_signed_places
 
 LARGEST_BOUND = 1e30
 """Declared ranges end here, so that scaling by them stays finite in float32 too."""
@@ -241,7 +241,7 @@ def canonical(X: Matrix) -> Matrix:
         return _frozen(np.ascontiguousarray(X, dtype=kind))
     kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
     require_places_inside(X)
-    rows = sparse.csr_matrix(X, dtype=kind)
+    rows = sparse.csr_matrix(with_signed_places(X), dtype=kind)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
