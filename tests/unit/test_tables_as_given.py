@@ -348,3 +348,13 @@ def test_the_norm_that_all_rows_are_scaled_to_is_stored_once():
     rows = np.arange(12.0, dtype=np.float32).reshape(4, 3)
     assert RowMap(0.5).pack(rows).norms.strides == (0,)
     assert RowMap(2.0).pack(rows).norms.strides == (8,)
+
+
+@pytest.mark.filterwarnings("error")
+def test_places_of_64_bits_without_a_sign_are_taken():
+    rows = sparse.csr_matrix(np.eye(3)[[2, 0, 1]])
+    rows.indices, rows.indptr = (places.astype(np.uint64) for places in (rows.indices, rows.indptr))
+    assert RowMap(2.0, False).pack(rows).X.toarray().tolist() == np.eye(3)[[2, 0, 1]].tolist()
+    rows.indices = rows.indices + np.uint64(2**63)
+    with pytest.raises(InvalidData, match="index arrays"):
+        RowMap().pack(rows)
