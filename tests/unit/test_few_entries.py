@@ -109,7 +109,7 @@ def test_replacing_a_row_moves_the_norm_of_no_other(entries):
     np.testing.assert_array_equal(*norms)
 
 
-@pytest.mark.parametrize(("features", "entries"), [(16, 2), (24, 3), (300, 37), (300, 12)])
+@pytest.mark.parametrize(("features", "entries"), [(16, 2), (24, 3), (300, 37), (300, 12), (300, 300)])
 def test_blocks_are_no_more_than_are_charged(features, entries):
     n = 60_000
     starts = np.arange(n + 1) * entries
