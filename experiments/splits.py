@@ -25,7 +25,7 @@ from experiments.common import markdown_table, mean_and_error, train_test
 CELLS = {
     "adult": (0.05,),
     "a9a": (0.05, 0.1, 0.4, 0.8, 1.0),
-    "mushrooms": (0.1, 0.2),
+    "mushrooms": (0.05, 0.1, 0.2),
     "ipums_br": (0.05, 0.1, 0.2),
     "w8a": (0.05,),
     "bio_train": (0.1, 0.2),

@@ -1,4 +1,4 @@
-"""Labels nearly all of which are alike: margins of a strong signal are lengthened, and no others."""
+"""Labels nearly all of which are alike: margins of a strong signal are lengthened, and no prior is widened for them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dpadmm.solvers.auto.alike import (
     lengthening,
     likeness,
     mean_label,
+    usual_prior,
 )
 from dpadmm.solvers.auto.coordinates import Coordinates
 
@@ -97,3 +98,23 @@ def test_a_fit_of_a_rare_class_has_longer_margins(monkeypatch):
 def test_other_fits_have_not(share, choices, monkeypatch):
     found, plain = weights(share, monkeypatch, **choices), weights(share, monkeypatch, told=0.0, **choices)
     assert np.array_equal(found, plain)
+
+
+@pytest.mark.parametrize(
+    ("scale", "alike", "expected"),
+    [(5.0, 0.0, 5.0), (5.0, 1.0, 3.0), (5.0, 0.5, 4.0), (3.0, 1.0, 3.0), (2.0, 1.0, 2.0)],
+)
+def test_the_prior_is_widened_as_far_as_labels_are_mixed(scale, alike, expected):
+    assert usual_prior(scale, alike) == expected
+
+
+@pytest.mark.parametrize(("told", "narrower"), [(1.0, True), (0.0, False)])
+def test_under_strong_noise_alike_labels_keep_the_usual_prior(told, narrower, monkeypatch):
+    X, y = rare_class(0.02)
+    model = DPLogisticRegression(0.002, 1e-6, random_state=0)
+    monkeypatch.setattr(solver, "likeness", lambda correlation, coordinates: told)
+    monkeypatch.setattr(solver, "lengthening", lambda likeness, z, coordinates: np.ones(len(z)))
+    usual = model.fit(X, y).weights_
+    monkeypatch.setattr(solver, "usual_prior", lambda prior_scale, likeness: prior_scale)
+    widened = model.fit(X, y).weights_
+    assert (np.linalg.norm(usual) < np.linalg.norm(widened)) == narrower

@@ -3,7 +3,8 @@
 A cap overstates the margins of classes of like size, and the rules shorten them. Where one class is rare it does the
 contrary: the rare rows, whose slopes are the largest, are those it cuts, so a signal that sets them apart comes out too
 short, and the rare class is recognised too seldom. Then margins are lengthened instead, those of the signal more than
-that of the common direction, if the signal is seen to be strong.
+that of the common direction, if the signal is seen to be strong. And under strong noise the prior, which is then
+widened to keep what is seen, stays as it is: what is seen of labels nearly all alike is mostly their mean, and noise.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.solvers.auto.coordinates import Coordinates
+from dpadmm.solvers.auto.rules import USUAL_PRIOR_SCALE
 
 Array = NDArray[np.float64]
 
@@ -50,6 +52,11 @@ def likeness(correlation: Array, coordinates: Coordinates) -> float:
     if not follows_mean_row(coordinates):
         return 0.0
     return _rising(1 - mean_label(correlation, coordinates) ** 2, MIXED, ALIKE)
+
+
+def usual_prior(prior_scale: float, likeness: float) -> float:
+    """The variance of the margins under the prior, widened only as far as labels are not alike."""
+    return prior_scale - likeness * max(prior_scale - USUAL_PRIOR_SCALE, 0.0)
 
 
 def lengthening(likeness: float, z: Array, coordinates: Coordinates) -> Array:

@@ -19,6 +19,9 @@ from dpadmm.problem.losses.base import Loss
 SUFFICIENT_STATISTICS_UP_TO = 3000
 """Largest number of features for which a d × d second moment is asked."""
 
+USUAL_PRIOR_SCALE = 3.0
+"""Where noise does not call for a wider prior."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -40,7 +43,8 @@ class Rules:
     slope_unit : float
         Largest descent slope at zero.
     prior_scale : float
-        Variance of the margins under the prior: tiny budgets do better with a wide one, which keeps what is seen.
+        Variance of the margins under the prior: tiny budgets do better with a wide one, which keeps what is seen,
+        unless labels are nearly all alike (`alike.usual_prior`).
     recency : float
         Estimate number t of a phase weighs t^recency: later ones are nearer the optimum, but averages need them all.
     confidence : float
@@ -63,7 +67,7 @@ class Rules:
     balance: float
     curvature: float
     slope_unit: float
-    prior_scale: float = 3.0
+    prior_scale: float = USUAL_PRIOR_SCALE
     recency: float = 0.5
     confidence: float = 1.0
     doubt: float | None = None
@@ -166,7 +170,7 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         balance=0.5 if n_classes == 2 else 0.25,
         curvature=model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
-        prior_scale=min(max(10 * nu - 2, 3.0), 5.0),
+        prior_scale=min(max(10 * nu - 2, USUAL_PRIOR_SCALE), 5.0),
         recency=CURVED_RECENCY if curved else min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
         doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.calibrated else None,

@@ -28,7 +28,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.auto.alike import lengthening, likeness
+from dpadmm.solvers.auto.alike import lengthening, likeness, usual_prior
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
@@ -260,7 +260,7 @@ class Auto:
         self, state: AutoState, problem: Problem, evidence: Evidence, confidence: Array | float = 1.0
     ) -> AutoState:
         """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
-        prior = self.rules.prior_scale * state.coordinates.prior
+        prior = usual_prior(self.rules.prior_scale, state.likeness) * state.coordinates.prior
         z, stiff = state.curvature.posterior(evidence, prior)
         z, stiff = np.ascontiguousarray((z.T * confidence).T), relaxed(stiff, confidence)
         if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
