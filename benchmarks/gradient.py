@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -29,52 +30,75 @@ from dpadmm.problem.norms import row_norms
 
 CLIP = 0.5
 PLAIN, READ, AT_ONCE = "plain", "read", "two at once"
-PROCESSES = 5
+PROCESSES = 7
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table, and what is wanted of one gradient over its rows."""
+
+    title: str
+    table: str
+    speed_up: float
+    of_bandwidth: float | None = None
+    dtype: str = "float32"
+    slow: bool = False
+
+
+CASES = (
+    Case("covtype f32", "covtype", 3.0, 60.0),
+    Case("covtype f64", "covtype", 3.0, 60.0, "float64"),
+    Case("mnist softmax f32", "mnist", 1.5),
+    Case("w8a CSR", "w8a", 1.2),
+    Case("wide CSR", "wide", 1.2, slow=True),
+    Case("CSR softmax, 10 classes", "topics", 1.2, slow=True),
+    Case("wide CSR softmax, 20 classes", "many topics", 1.2, slow=True),
+)
 
 
 def run(quick: bool) -> Iterator[Row]:
-    yield from dense("covtype f32", "covtype", at_least=3.0, of_bandwidth=60.0)
-    yield from dense("covtype f64", "covtype", "float64", at_least=3.0, of_bandwidth=60.0)
-    yield from dense("mnist softmax f32", "mnist", at_least=1.5)
-    yield from sparse("w8a CSR", "w8a")
-    if not quick:
-        yield from sparse("wide CSR", "wide")
-        yield from sparse("CSR softmax, 10 classes", "topics")
-        yield from sparse("wide CSR softmax, 20 classes", "many topics")
+    cases = [case for case in CASES if not (quick and case.slow)]
+    for case, found in in_turns(cases).items():
+        yield from (sparse if "entries" in found[0] else dense)(case, found)
 
 
-def dense(
-    case: str, name: str, dtype: str = "float32", *, at_least: float, of_bandwidth: float | None = None
-) -> Iterator[Row]:
-    found, note = several(name, dtype)
-    times = medians(found, "times")
-    yield Row("gradient", case, "speed-up over NumPy", median(map(faster, found)), "×", at_least, note=note, raw=times)
-    share = median(100 * each["times"][READ] / each["times"][COMPILED] for each in found)
-    yield Row("gradient", case, "share of read bandwidth", share, "%", of_bandwidth, note=note)
-
-
-def sparse(case: str, name: str) -> Iterator[Row]:
-    found, note = several(name)
-    times = medians(found, "times")
-    yield Row("gradient", case, "speed-up over SciPy", median(map(faster, found)), "×", 1.2, note=note, raw=times)
-    entry = median(1e9 * each["times"][COMPILED] / each["entries"] for each in found)
-    yield Row("gradient", case, "time a non-zero", entry, "ns", note=note)
-    gain, worth = (median(each[what] for each in found) for what in ("gain", "worth"))
-    seconds = medians(found, "threads")
-    yield Row("gradient", case, "speed-up by a second thread", gain, "×", 1.7, note=note, raw=seconds)
-    yield Row("gradient", case, "two gradients at once, over one by one", worth, "×", note=note, raw=seconds)
-
-
-def several(name: str, dtype: str = "float32") -> tuple[list[dict[str, Any]], str]:
-    """What some fresh processes find, and a note on the table.
+def in_turns(cases: list[Case]) -> dict[Case, list[dict[str, Any]]]:
+    """What some fresh processes find in each case.
 
     Where the arrays and the machine code of a process come to lie is luck that lasts as long as it does, and is worth a
-    tenth of a sparse gradient.
+    tenth of a gradient. Cases take turns, because what else happens on a machine lasts for minutes.
     """
-    found = [in_fresh_process("-m", "benchmarks.gradient", name, dtype) for _ in range(PROCESSES)]
-    if failed := [each["failed"] for each in found if "failed" in each]:
-        raise RuntimeError(failed[0])
-    return found, str(found[0]["note"])
+    found: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
+    for _ in range(PROCESSES):
+        for case in cases:
+            each = in_fresh_process("-m", "benchmarks.gradient", case.table, case.dtype)
+            if "failed" in each:
+                raise RuntimeError(each["failed"])
+            found[case].append(each)
+    return found
+
+
+def dense(case: Case, found: list[dict[str, Any]]) -> Iterator[Row]:
+    yield over_numpy(case, found, "NumPy")
+    share = median(100 * each["times"][READ] / each["times"][COMPILED] for each in found)
+    yield Row("gradient", case.title, "share of read bandwidth", share, "%", case.of_bandwidth, note=found[0]["note"])
+
+
+def sparse(case: Case, found: list[dict[str, Any]]) -> Iterator[Row]:
+    note = found[0]["note"]
+    yield over_numpy(case, found, "SciPy")
+    entry = median(1e9 * each["times"][COMPILED] / each["entries"] for each in found)
+    yield Row("gradient", case.title, "time a non-zero", entry, "ns", note=note)
+    gain, worth = (median(each[what] for each in found) for what in ("gain", "worth"))
+    seconds = medians(found, "threads")
+    yield Row("gradient", case.title, "speed-up by a second thread", gain, "×", 1.7, note=note, raw=seconds)
+    yield Row("gradient", case.title, "two gradients at once, over one by one", worth, "×", note=note, raw=seconds)
+
+
+def over_numpy(case: Case, found: list[dict[str, Any]], name: str) -> Row:
+    ratio, times = median(map(faster, found)), medians(found, "times")
+    measure = f"speed-up over {name}"
+    return Row("gradient", case.title, measure, ratio, "×", case.speed_up, note=found[0]["note"], raw=times)
 
 
 def medians(found: list[dict[str, Any]], what: str) -> dict[str, float]:

@@ -19,8 +19,8 @@ HEADINGS = {
         "The clipped gradient sum that an oracle asks its rows for, at a point where some rows are clipped. NumPy is "
         "the faster of the kernel's twin and two plain products, in the precision of the rows, on rows mapped "
         "beforehand; the share is the time to read the table as given once, over the time of the kernel. Each "
-        "number is the median of five fresh processes: where arrays come to lie in memory is luck that lasts as long "
-        "as a process.",
+        "number is the median of seven fresh processes, in which the cases took turns: where arrays come to lie in "
+        "memory is luck that lasts as long as a process.",
     ),
     "iteration": (
         "One mini-batch iteration",

@@ -18,7 +18,17 @@ from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUA
 from dpadmm.kernels.entries import add_entries, dot_entries
 from dpadmm.kernels.entries_each import add_entries_each, dot_entries_each
 from dpadmm.kernels.jit import kernel
-from dpadmm.kernels.lanes import BLOCK, CACHE_LINE, ROWS_ADDED, add_rows, copy_run, dot_rows, none_is_zero, padded_width
+from dpadmm.kernels.lanes import (
+    BLOCK,
+    CACHE_LINE,
+    ROWS_ADDED,
+    add_rows,
+    copy_run,
+    dot_and_add,
+    dot_rows,
+    none_is_zero,
+    padded_width,
+)
 from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
 
 U = np.uintp
@@ -307,13 +317,15 @@ def _sum_dense(table, span, points, anchors, rule, total):
 def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
     """Add the rows of a span to `out` and their coefficients to `constants`.
 
-    Two blocks take turns: the next one is read while the slopes of the last are on their way.
+    Two blocks take turns: the next one is read while the slopes of the last are on their way. Rows of float32 are read
+    and added at once, if both blocks are rows that follow each other.
     """
     X, bounds, factors, norms, target, rows, weights, drawn = table
     index, factor, norm, weight, label = notes
     margin, there, slope, sizes = room
     position, end, at, ready, first = U(span[0]), U(span[1]), U(0), U(0), np.intp(-1)
     single: bool = _is_single(points)
+    at_once = single and anchors is None and out.shape[0] == U(1)
     while True:
         if rows is None and drawn is None and _is_single(X):
             _fetch_known(factors, norms, target, position + U(2 * BLOCK))
@@ -329,12 +341,16 @@ def _add_dense(table, span, points, anchors, rule, notes, room, out, constants):
             count = _padded(count, after, index, weight)
         if ready:
             _coefficients(rule, single, margin, there, label, norm, weight, at, BLOCK, ready, slope, sizes)
-        if count:
-            dot_rows(X, bounds, index, first_after, after, count, factor, points, margin)
-            if anchors is not None:
-                dot_rows(X, bounds, index, first_after, after, count, factor, anchors, there)
+        if at_once and first >= 0 and first_after >= 0:
+            dot_and_add(X, bounds, index, first_after, after, first, at, factor, points, margin, slope, out)
+        else:
+            if count:
+                dot_rows(X, bounds, index, first_after, after, count, factor, points, margin)
+                if anchors is not None:
+                    dot_rows(X, bounds, index, first_after, after, count, factor, anchors, there)
+            if ready:
+                add_rows(X, bounds, index, first, at, ready, slope, out)
         if ready:
-            add_rows(X, bounds, index, first, at, ready, slope, out)
             for k in range(U(out.shape[0])):
                 constants[k] += _run_total(slope[k], at, ready)
         if not count:

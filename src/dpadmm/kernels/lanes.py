@@ -2,7 +2,8 @@
 
 A compiler left to itself makes of a row of 54 numbers a few long steps and twenty short ones. Here every step is 64
 bytes, the last one masked, and rows are asked for in advance, because the prefetcher of the processor loses them
-between two blocks.
+between two blocks. Float32 rows are widened to be added, which keeps one part of the processor busy; another multiplies
+the next block meanwhile (`dot_and_add`).
 """
 
 from __future__ import annotations
@@ -113,6 +114,44 @@ def add_rows(
 
 
 @intrinsic
+def dot_and_add(
+    typing: Any,
+    X: Any,
+    bounds: Any,
+    index: Any,
+    later: Any,
+    there: Any,
+    first: Any,
+    at: Any,
+    factors: Any,
+    points: Any,
+    margins: Any,
+    coefficients: Any,
+    out: Any,
+) -> Any:
+    """`dot_rows` of one block and `add_rows` of another at once: the one multiplies while the other widens numbers.
+
+    They begin with row `later`, in places from `there` on, and with row `first`, in places from `at` on. Both have
+    BLOCK rows, of float32, that follow each other, and there is one output. Every number is what the two would give.
+    """
+    require_rows_in_order(X, *bounds, factors, points, margins, coefficients, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        def block(first: Any, at: Any, precision: Any) -> _Table:
+            return _Table(context, builder, signature.args[0:3], (*arguments[0:3], first, at), precision, True)
+
+        read = block(*arguments[3:5], points.dtype)
+        added = block(*arguments[5:7], types.float64)
+        known = [Matrix.of(context, builder, signature.args[k], arguments[k]) for k in range(7, 12)]
+        with counted(builder, INDEX(BLOCK), ROWS_ADDED) as row:
+            _dot_and_add(builder, read, added, known, builder.add(read.at, row), builder.add(added.at, row))
+        return context.get_dummy_value()
+
+    places = (types.intp, types.uintp, types.intp, types.uintp)
+    return types.void(X, bounds, index, *places, factors, points, margins, coefficients, out), generate
+
+
+@intrinsic
 def copy_run(typing: Any, source: Any, i: Any, start: Any, target: Any, k: Any, at: Any, length: Any) -> Any:
     """target[k, at:at + length] = source[i, start:start + length]; vectors have one row, number 0.
 
@@ -209,20 +248,20 @@ class _Table:
             place = builder.bitcast(builder.gep(start, [column]), ir.IntType(8).as_pointer())
             fetch(builder, builder.gep(place, [INDEX(FETCH_AHEAD)]))
 
-    def half_ahead(self, start: Any, rows_ahead: int, odd: bool) -> Callable[[Any], None]:
-        """What asks, DOUBLES columns at a time, for every second line of as much memory as the rows of a group take.
+    def group_ahead(self, start: Any) -> Callable[[Any], None]:
+        """What asks, DOUBLES columns at a time, for as much memory as the float32 rows of a group take.
 
-        It lies `FETCH_AHEAD` bytes and some rows after the group at `start`, if rows follow each other; if they lie
-        anywhere, nothing is asked for.
+        It lies `FETCH_AHEAD` bytes after the group at `start`, if rows follow each other; if they lie anywhere, nothing
+        is asked for. Lines are asked for in their order, a few at a time: others are dropped.
         """
-        builder, byte = self.builder, ir.IntType(8).as_pointer()
-        there = builder.gep(start, [builder.mul(self.data.columns, INDEX(rows_ahead))])
-        there = builder.gep(builder.bitcast(there, byte), [INDEX(FETCH_AHEAD + odd * CACHE_LINE)])
+        builder = self.builder
+        there = builder.bitcast(start, ir.IntType(8).as_pointer())
+        there = builder.gep(there, [INDEX(FETCH_AHEAD)])
         group_bytes = ROWS_ADDED * FLOAT_BYTES
 
         def ask(column: Any) -> None:
             place = builder.gep(there, [builder.mul(column, INDEX(group_bytes))])
-            for offset in range(0, group_bytes * DOUBLES, 2 * CACHE_LINE):
+            for offset in range(0, group_bytes * DOUBLES, CACHE_LINE):
                 fetch(builder, builder.gep(place, [INDEX(offset)]))
 
         return ask if self.in_order else lambda column: None
@@ -274,20 +313,22 @@ class _Table:
 
 
 def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: Matrix, row: Any) -> None:
-    """The margins of eight rows at the one point; their lanes are added up together.
-
-    A processor can wait for few lines of memory at once, so half of what float32 rows need is asked for here, a little
-    with each row, and half where the rows are added. Rows of float64 keep memory busy anyway.
-    """
+    """The margins of eight rows at the one point."""
     starts = table.addresses(row, ROWS_ADDED)
     if table.swift:
-        ask = table.half_ahead(starts[0], 0, False)
-        sums = _products_in_order(builder, table, points, starts, ask)
+        sums = _products_in_order(builder, table, points, starts)
     else:
         sums = [
             _products(builder, table, points, INDEX(0), 1, [start], partial(table.fetch_ahead, start))[0, 0]
             for start in starts
         ]
+    _store_margins(builder, table, sums, factors, points, out, row)
+
+
+def _store_margins(
+    builder: Any, table: _Table, sums: list[Any], factors: Matrix, points: Matrix, out: Matrix, row: Any
+) -> None:
+    """Products of eight rows with the one point, whose lanes are added up together, become margins."""
     products = sums_of_lanes(builder, sums)
     if table.scalar != DOUBLE:
         products = builder.fpext(products, ir.VectorType(DOUBLE, ROWS_ADDED))
@@ -296,14 +337,13 @@ def _dot_one(builder: Any, table: _Table, factors: Matrix, points: Matrix, out: 
     builder.store(builder.fmul(scales, margins), out.vector(INDEX(0), row, ROWS_ADDED), align=8)
 
 
-def _products_in_order(
-    builder: Any, table: _Table, points: Matrix, starts: list[Any], ask: Callable[[Any], None]
-) -> list[Any]:
+def _products_in_order(builder: Any, table: _Table, points: Matrix, starts: list[Any]) -> list[Any]:
     """Products of the one point with a few rows, yet to be added up over lanes, each row read from end to end.
 
-    Up to `VECTORS_HELD` vectors of the point stay in registers meanwhile, and `ask` asks for later rows. The compiler
-    may not mix rows: what is asked for all at once is dropped, and the prefetcher follows a row.
+    Up to `VECTORS_HELD` vectors of the point stay in registers meanwhile, and later rows are asked for, a little with
+    each row. The compiler may not mix rows: what is asked for all at once is dropped, and the prefetcher follows a row.
     """
+    ask = table.group_ahead(starts[0])
     vector = ir.VectorType(table.scalar, table.lanes)
     sums = [cgutils.alloca_once(builder, vector) for _ in starts]
     for total in sums:
@@ -383,22 +423,60 @@ def _products(
 def _add_to_one(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row: Any) -> None:
     """Rows times their coefficients, which stay in registers, to the one sum."""
     starts = table.addresses(row, ROWS_ADDED)
-    spread = [
-        splat(builder, builder.load(factors.element(INDEX(0), builder.add(row, INDEX(r)))), table.lanes)
-        for r in range(ROWS_ADDED)
-    ]
-    ask = table.half_ahead(starts[0], BLOCK, True) if table.swift else None
+    spread = _spread_coefficients(builder, factors, row)
+    table.over_columns(lambda column, mask: _add_columns(builder, table, starts, spread, sums, column, mask))
+
+
+def _spread_coefficients(builder: Any, factors: Matrix, row: Any) -> list[Any]:
+    """Coefficients of a group of rows, each in all lanes of a vector."""
+    places = [factors.element(INDEX(0), builder.add(row, INDEX(r))) for r in range(ROWS_ADDED)]
+    return [splat(builder, builder.load(place), DOUBLES) for place in places]
+
+
+def _add_columns(
+    builder: Any, table: _Table, starts: list[Any], spread: list[Any], sums: Matrix, column: Any, mask: Any
+) -> None:
+    """Some columns of a group of rows times their coefficients to the one sum."""
+    place = sums.vector(INDEX(0), column, DOUBLES)
+    total = builder.load(place, align=8)
+    for start, factor in zip(starts, spread, strict=True):
+        total = fma(builder, factor, table.entries(start, column, mask), total)
+    builder.store(total, place, align=8)
+
+
+def _dot_and_add(builder: Any, read: _Table, added: _Table, known: list[Matrix], there: Any, at: Any) -> None:
+    """Eight rows multiplied and eight added, some columns of each at a time."""
+    scales, points, margins, factors, sums = known
+    later, rows = read.addresses(there, ROWS_ADDED), added.addresses(at, ROWS_ADDED)
+    ask = read.group_ahead(later[0])
+    vector = ir.VectorType(read.scalar, read.lanes)
+    totals = [cgutils.alloca_once(builder, vector) for _ in later]
+    for total in totals:
+        builder.store(ir.Constant(vector, None), total)
+    spread = _spread_coefficients(builder, factors, at)
+
+    def multiply(column: Any, mask: Any) -> None:
+        part = load(builder, points.element(INDEX(0), column), read.lanes, mask)
+        for start, total in zip(later, totals, strict=True):
+            builder.store(fma(builder, read.entries(start, column, mask), part, builder.load(total)), total)
 
     def add(column: Any, mask: Any) -> None:
-        if ask is not None:
-            ask(column)
-        place = sums.vector(INDEX(0), column, table.lanes)
-        total = builder.load(place, align=8)
-        for start, factor in zip(starts, spread, strict=True):
-            total = fma(builder, factor, table.entries(start, column, mask), total)
-        builder.store(total, place, align=8)
+        ask(column)
+        _add_columns(builder, added, rows, spread, sums, column, mask)
 
-    table.over_columns(add)
+    whole = builder.and_(read.data.columns, INDEX(-read.lanes))
+    with counted(builder, whole, read.lanes) as column:
+        multiply(column, None)
+        for shift in range(0, read.lanes, DOUBLES):
+            add(builder.add(column, INDEX(shift)), None)
+    rest = builder.sub(read.data.columns, whole)
+    with builder.if_then(builder.icmp_unsigned(">", rest, INDEX(0))):
+        multiply(whole, first_lanes(builder, rest, read.lanes))
+    for shift in range(0, read.lanes, DOUBLES):
+        left = builder.sub(rest, INDEX(shift))
+        with builder.if_then(builder.icmp_signed(">", left, INDEX(0))):
+            add(builder.add(whole, INDEX(shift)), first_lanes(builder, left, DOUBLES))
+    _store_margins(builder, read, [builder.load(total) for total in totals], scales, points, margins, there)
 
 
 def _add_to_each(builder: Any, table: _Table, factors: Matrix, sums: Matrix, row: Any) -> None:

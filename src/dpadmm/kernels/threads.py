@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 
 OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 CHUNK_ENTRIES = 1 << 20
+SPARSE_CHUNK_ENTRIES = CHUNK_ENTRIES << 1
+"""Of blocks of sparse rows: a call of a kernel takes as long as some hundred of them."""
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
 FEWEST_ROWS = 128
@@ -94,7 +96,7 @@ def _blocks(n_rows: int, width: int, effort: int, features: int) -> int:
 
     No more than are charged for (`privacy.arithmetic.summation_error`).
     """
-    entries = max(CHUNK_ENTRIES, FEWEST_ROWS * features)
+    entries = max(SPARSE_CHUNK_ENTRIES, FEWEST_ROWS * features) if features else CHUNK_ENTRIES
     longest = max(1, min(LONGEST_RUN, entries // max(1, width * effort)))
     shortest = max(1, min(LONGEST_RUN, (CHUNK_ENTRIES >> 2) // (max(width, features) + 1)))
     count = -(-n_rows // longest)
