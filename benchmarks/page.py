@@ -32,7 +32,11 @@ HEADINGS = {
         "The same iteration on compiled kernels, its parts each measured by itself; the rest is what they leave of the "
         "whole.",
     ),
-    "smoothing": ("Smoothing and noise", "Ring smoothing by recursion, against the Fourier transform, and the noise."),
+    "smoothing": (
+        "Smoothing and noise",
+        "Ring smoothing by recursion, against the Fourier transform; what it adds to an iteration, in the median of "
+        "seven fresh processes; and the noise.",
+    ),
     "fit": (
         "Whole fits",
         "ε = 1, δ = 10⁻⁶. `auto` is the default under replace-one. `dp-sgd` has the batches (Poisson, 512 "
