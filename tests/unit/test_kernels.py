@@ -436,7 +436,9 @@ class TestThreads:
         assert threading.active_count() == seen
         assert not inside
 
-    @pytest.mark.parametrize(("n", "width", "features"), [(49_749, 11, 300), (200_000, 63, 50_000)])
+    @pytest.mark.parametrize(
+        ("n", "width", "features"), [(49_749, 11, 300), (16_384, 11, 300), (8_124, 21, 112), (200_000, 63, 50_000)]
+    )
     def test_sparse_rows_are_shared_evenly_by_two_and_by_four(self, n, width, features):
         count = threads._blocks(n, width, 8, features)
         assert count >= 4

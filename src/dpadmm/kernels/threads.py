@@ -18,8 +18,6 @@ Array = NDArray[np.float64]
 
 OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 CHUNK_ENTRIES = 1 << 20
-SPARSE_CHUNK_ENTRIES = CHUNK_ENTRIES << 1
-"""Of blocks of sparse rows: a call of a kernel takes as long as some hundred of them."""
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
 FEWEST_ROWS = 128
@@ -96,11 +94,13 @@ def _blocks(n_rows: int, width: int, effort: int, features: int) -> int:
 
     No more than are charged for (`privacy.arithmetic.summation_error`).
     """
-    entries = max(SPARSE_CHUNK_ENTRIES, FEWEST_ROWS * features) if features else CHUNK_ENTRIES
-    longest = max(1, min(LONGEST_RUN, entries // max(1, width * effort)))
+    enough = max(CHUNK_ENTRIES, FEWEST_ROWS * features)
+    # Of sparse rows calls take longer than what uneven blocks lose, if every thread still has some.
+    most = max(2 * CHUNK_ENTRIES, enough) if features else enough
+    longest = max(1, min(LONGEST_RUN, most // max(1, width * effort)))
     shortest = max(1, min(LONGEST_RUN, (CHUNK_ENTRIES >> 2) // (max(width, features) + 1)))
     count = -(-n_rows // longest)
-    if count > 1:
+    if count > 1 or n_rows * width * effort > enough:
         count = -(-count // SHARED_BY) * SHARED_BY
     return max(1, min(count, -(-n_rows // shortest)))
 
