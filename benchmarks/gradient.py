@@ -24,7 +24,6 @@ from benchmarks.paths import COMPILED, NUMPY, on_path
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, mapped, table
-from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.norms import row_norms
 
@@ -159,20 +158,25 @@ def gradient(rows: Table) -> Work:
 
 
 def plain_gradient(rows: Table) -> Work:
-    """What one would write: margins, slopes, clip, product, with everything that can be prepared prepared."""
+    """What one would write: margins, slopes, clip, product, all in the precision of the rows, and everything that can
+    be prepared prepared."""
     X, targets = mapped(rows), rows.targets
     peak, ratio = row_norms(X)
-    norms = peak * ratio
+    norms = (peak * ratio).astype(X.dtype)
     several = targets.dtype.kind == "i"
-    one_hot = np.eye(int(targets.max()) + 1)[targets] if several else None
-    point = start((X.shape[1], one_hot.shape[1]) if one_hot is not None else (X.shape[1],)).astype(X.dtype)
+    labels = np.eye(int(targets.max()) + 1, dtype=X.dtype)[targets] if several else targets.astype(X.dtype)
+    point = start((X.shape[1], labels.shape[1]) if several else (X.shape[1],)).astype(X.dtype)
 
-    def work() -> Any:
-        margins = X @ point
-        slopes = -targets * expit(-targets * margins) if one_hot is None else softmax(margins, axis=1) - one_hot
-        return X.T @ clip_slopes(slopes, norms, CLIP).astype(X.dtype)
+    def of_one() -> Any:
+        slopes = -labels * expit(-labels * (X @ point))
+        return X.T @ (slopes * np.minimum(1, CLIP / (np.abs(slopes) * norms)))
 
-    return work
+    def of_several() -> Any:
+        slopes = softmax(X @ point, axis=1) - labels
+        lengths = np.sqrt(np.einsum("rk,rk->r", slopes, slopes)) * norms
+        return X.T @ (slopes * np.minimum(1, CLIP / lengths)[:, None])
+
+    return of_several if several else of_one
 
 
 def read(rows: Table) -> Work:

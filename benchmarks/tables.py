@@ -19,7 +19,7 @@ from dpadmm.problem.rowmap import RowMap
 SHAPES = {"adult": (30162, 104), "covtype": (581012, 54), "w8a": (49749, 300), "mnist": (60000, 784)}
 W8A_NONZEROS = 12
 WIDE = (200_000, 50_000, 75)
-"""Rows, columns and non-zeros a row of the simulated sparse table."""
+"""Rows, columns and entries drawn for a row of the simulated sparse table."""
 TOPICS = (50_000, 10_000, 75, 10)
 """The same of one with several classes, and how many."""
 MANY_TOPICS = (30_000, 50_000, 75, 20)
@@ -81,7 +81,7 @@ def simulated(n_rows: int, n_features: int, classes: int = 2, dtype: Any = np.fl
 
 
 def simulated_sparse(n_rows: int, n_features: int, nonzeros: int, classes: int = 2, seed: int = 0) -> Table:
-    """`nonzeros` entries a row, columns drawn with frequencies that fall like those of words in texts."""
+    """`nonzeros` entries drawn a row, in columns with frequencies that fall like those of words; some of them meet."""
     rng = np.random.default_rng(seed)
     columns = (n_features ** rng.random((n_rows, nonzeros)) - 1).astype(np.int32)
     values = rng.random(n_rows * nonzeros, dtype=np.float32)

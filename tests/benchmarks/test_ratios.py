@@ -38,7 +38,7 @@ def best(measure: Callable[[], float | None], gate: float) -> float:
         pytest.param(lambda: simulated(200_000, 54), 2.2, id="dense f32"),
         pytest.param(lambda: simulated(200_000, 54, dtype=np.float64), 2.0, id="dense f64"),
         pytest.param(lambda: simulated(10_000, 784, classes=10), 1.2, id="softmax"),
-        pytest.param(lambda: simulated_sparse(50_000, 300, 12), 1.1, id="CSR"),
+        pytest.param(lambda: simulated_sparse(50_000, 300, 12), 1.0, id="CSR"),
         pytest.param(lambda: simulated_sparse(10_000, 5_000, 75, classes=10), 1.1, id="CSR softmax"),
     ],
 )
