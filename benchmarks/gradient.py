@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import WALL, Work, alternate, turns
 from benchmarks.paths import COMPILED, NUMPY, on_path
-from benchmarks.processes import in_fresh_process
+from benchmarks.processes import required
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, mapped, table
 from dpadmm.privacy.sampling import Batch
@@ -70,10 +70,7 @@ def in_turns(cases: list[Case]) -> dict[Case, list[dict[str, Any]]]:
     found: dict[Case, list[dict[str, Any]]] = {case: [] for case in cases}
     for _ in range(PROCESSES):
         for case in cases:
-            each = in_fresh_process("-m", "benchmarks.gradient", case.table, case.dtype)
-            if "failed" in each:
-                raise RuntimeError(each["failed"])
-            found[case].append(each)
+            found[case].append(required("-m", "benchmarks.gradient", case.table, case.dtype))
     return found
 
 

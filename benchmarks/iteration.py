@@ -17,7 +17,7 @@ from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1
-from dpadmm.randomness import make_streams
+from dpadmm.randomness import Streams, make_streams
 from dpadmm.solvers.base import run as solve
 
 STEPS = 1000
@@ -37,10 +37,10 @@ def compare(case: str, rows: Table, batch_size: int, at_least: float, rounds: in
     return Row("iteration", case, "speed-up over NumPy", gain, target=at_least, note=rows.note, raw=raw)
 
 
-def fit(rows: Table, batch_size: int, smoothing: Any = None) -> Work:
+def fit(rows: Table, batch_size: int, smoothing: Any = None, streams: Streams | None = None) -> Work:
     """`STEPS` iterations with a fresh oracle each time, as an oracle answers each planned query once."""
-    private = held(rows)
-    recipe, streams = planned(private, batch_size, smoothing), make_streams()
+    private, streams = held(rows), streams or make_streams()
+    recipe = planned(private, batch_size, smoothing)
     return lambda: solve(recipe.solver, recipe.problem, PrivateOracle(private, recipe.plan, streams))
 
 

@@ -34,8 +34,9 @@ HEADINGS = {
     ),
     "smoothing": (
         "Smoothing and noise",
-        "Ring smoothing by recursion, against the Fourier transform; what it adds to an iteration, in the median of "
-        "seven fresh processes; and the noise.",
+        "The kernel of ring smoothing, a recursion, against two Fourier transforms whose divisor is prepared; what "
+        "smoothing adds to an iteration, in the median of seven fresh processes; and what drawing the noise adds, "
+        "against noise that is at hand already.",
     ),
     "fit": (
         "Whole fits",
@@ -173,7 +174,6 @@ WHY = (
     "- One run is shown. Ratios move by some hundredths to a tenth from run to run, so that chance decides about a",
     "  target that is met or missed by less.",
     "- Exponents up to 1.15 count as linear: times of whole fits are no better known.",
-    "- Simulated sparse tables draw columns with repetition: of 75 a row some 64 are left (800,000 columns: 67).",
     "- A row that NumPy, SciPy or a peer wins is at no limit of the machine: the same machine did it faster.",
     "- Sums over float32 rows are formed in float64, because the rounding of a float32 sum could exceed the",
     "  sensitivity; the plain products they are compared with do without.",

@@ -29,6 +29,14 @@ def in_fresh_process(*arguments: str, **environment: str) -> dict[str, Any]:
     return answer
 
 
+def required(*arguments: str) -> dict[str, Any]:
+    """The same where there is no result without it."""
+    found = in_fresh_process(*arguments)
+    if "failed" in found:
+        raise RuntimeError(found["failed"])
+    return found
+
+
 def _search_path() -> str:
     """That of this process, wherever it was started."""
     given = os.environ.get("PYTHONPATH", "")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from statistics import median
 from typing import Any
 
@@ -14,11 +15,11 @@ from scipy import fft
 from threadpoolctl import threadpool_limits
 
 from benchmarks.iteration import STEPS, fit
-from benchmarks.measure import alternate, seconds, turns
+from benchmarks.measure import alternate, turns
 from benchmarks.paths import COMPILED, on_path
-from benchmarks.processes import in_fresh_process
+from benchmarks.processes import required
 from benchmarks.report import Row
-from benchmarks.tables import simulated, table
+from benchmarks.tables import Table, held, simulated, table
 from dpadmm import kernels
 from dpadmm.problem.smoothers import RingLaplacian
 from dpadmm.problem.smoothers.ring import ring_eigenvalues
@@ -36,7 +37,7 @@ def run(quick: bool) -> Iterator[Row]:
     yield share("w8a CSR, batches of 20, d = 301", "w8a", 20)
     if not quick:
         yield share("simulated dense, batches of 50, d = 785", SIMULATED, 50)
-    yield noise(301)
+    yield noise("w8a CSR, batches of 20, d = 301", table("w8a"), 20)
 
 
 def ring_and_transform(d: int, target: float | None) -> Row:
@@ -52,9 +53,7 @@ def ring_and_transform(d: int, target: float | None) -> Row:
 
 def share(case: str, name: str, batch_size: int) -> Row:
     """What an iteration takes longer because it smooths, in the median of some fresh processes: see `gradient`."""
-    found = [in_fresh_process("-m", "benchmarks.smoothing", name, str(batch_size)) for _ in range(PROCESSES)]
-    if failed := [each["failed"] for each in found if "failed" in each]:
-        raise RuntimeError(failed[0])
+    found = [required("-m", "benchmarks.smoothing", name, str(batch_size)) for _ in range(PROCESSES)]
     raw = {f"{kind}_us": median(each[kind] for each in found) for kind in ("smoothed", "plain")}
     value = median(each["share"] for each in found)
     return Row("smoothing", case, "share of an iteration", value, "%", 5.0, "at most", found[0]["note"], raw)
@@ -75,11 +74,29 @@ def in_this_process(name: str, batch_size: int) -> dict[str, Any]:
     return {**found, "share": 100 * (1 - median(ratios)), "note": rows.note}
 
 
-def noise(d: int) -> Row:
-    stream = make_streams().noise
-    draw = [seconds(lambda: stream.standard_normal((d,)), repeats=20_000) for _ in range(5)]
-    value = 1e9 * float(np.median(draw)) / d
-    return Row("smoothing", f"d = {d}", "cryptographic noise, a value", value, "ns", 25.0, "at most")
+def noise(case: str, rows: Table, batch_size: int, rounds: int = 15) -> Row:
+    """What an iteration takes longer because its noise is drawn and not at hand already, for each value."""
+    contestants = {
+        "drawn": on_path(COMPILED, lambda: fit(rows, batch_size)),
+        "at hand": on_path(COMPILED, lambda: fit(rows, batch_size, streams=replace(make_streams(), noise=AtHand()))),
+    }
+    times = turns(contestants, rounds)
+    drawn = [1e9 * (long - short) / STEPS for long, short in zip(*times.values(), strict=True)]
+    raw = {f"{name}_us": 1e6 * median(spent) / STEPS for name, spent in times.items()}
+    value = median(drawn) / held(rows).n_features
+    return Row(
+        "smoothing", case, "cryptographic noise in the loop, a value", value, "ns", 25.0, "at most", rows.note, raw
+    )
+
+
+class AtHand:
+    """The same normals again and again."""
+
+    def __init__(self) -> None:
+        self._normals = cache(np.random.default_rng(0).standard_normal)
+
+    def standard_normal(self, shape: tuple[int, ...]) -> Any:
+        return self._normals(shape)
 
 
 if __name__ == "__main__":

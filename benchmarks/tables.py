@@ -19,7 +19,7 @@ from dpadmm.problem.rowmap import RowMap
 SHAPES = {"adult": (30162, 104), "covtype": (581012, 54), "w8a": (49749, 300), "mnist": (60000, 784)}
 W8A_NONZEROS = 12
 WIDE = (200_000, 50_000, 75)
-"""Rows, columns and entries drawn for a row of the simulated sparse table."""
+"""Rows, columns and entries of a row of the simulated sparse table."""
 TOPICS = (50_000, 10_000, 75, 10)
 """The same of one with several classes, and how many."""
 MANY_TOPICS = (30_000, 50_000, 75, 20)
@@ -66,7 +66,7 @@ def table(name: str) -> Table:
 
 def _stand_in(name: str) -> Table:
     if name == "w8a":
-        return simulated_sparse(*SHAPES[name], W8A_NONZEROS)
+        return uneven(*SHAPES[name], W8A_NONZEROS)
     return simulated(*SHAPES[name], classes=10 if name == "mnist" else 2)
 
 
@@ -81,19 +81,46 @@ def simulated(n_rows: int, n_features: int, classes: int = 2, dtype: Any = np.fl
 
 
 def simulated_sparse(n_rows: int, n_features: int, nonzeros: int, classes: int = 2, seed: int = 0) -> Table:
-    """`nonzeros` entries drawn a row, in columns with frequencies that fall like those of words; some of them meet."""
+    """`nonzeros` entries a row, in different columns with frequencies that fall like those of words."""
     rng = np.random.default_rng(seed)
-    columns = (n_features ** rng.random((n_rows, nonzeros)) - 1).astype(np.int32)
+    columns = different_columns(rng, n_rows, n_features, nonzeros)
     values = rng.random(n_rows * nonzeros, dtype=np.float32)
     starts = np.arange(0, n_rows * nonzeros + 1, nonzeros, dtype=np.int32)
     X = sparse.csr_matrix((values, columns.ravel(), starts), shape=(n_rows, n_features))
-    X.sum_duplicates()
     if classes > 2:
         scores = X @ rng.standard_normal((n_features, classes)).astype(np.float32)
         return Table(X, (scores + rng.gumbel(size=scores.shape)).argmax(axis=1), "simulated")
     scores = X @ rng.standard_normal(n_features).astype(np.float32)
     y = np.where(scores + rng.logistic(size=n_rows) > 0, 1, -1)
     return Table(X, y, "simulated")
+
+
+def uneven(n_rows: int, n_features: int, nonzeros: int) -> Table:
+    """The same with rows of all lengths from none to twice as many entries."""
+    even, rng = simulated_sparse(n_rows, n_features, 2 * nonzeros), np.random.default_rng(1)
+    kept = rng.random(even.X.nnz) < np.repeat(rng.random(n_rows), 2 * nonzeros)
+    rows = even.X.tocoo()
+    X = sparse.csr_matrix((rows.data[kept], (rows.row[kept], rows.col[kept])), shape=even.X.shape)
+    return replace(even, X=X)
+
+
+def different_columns(rng: np.random.Generator, n_rows: int, n_features: int, count: int) -> NDArray[np.int32]:
+    """`count` columns of each row, in order; of those that meet one is drawn anew until none do."""
+    columns = np.sort(words(rng, (n_rows, count), n_features), axis=1)
+    crowded = np.arange(n_rows)
+    while len(crowded):
+        rows = columns[crowded]
+        again = np.zeros(rows.shape, bool)
+        again[:, 1:] = rows[:, 1:] == rows[:, :-1]
+        rows[again] = words(rng, again.sum(), n_features)
+        columns[crowded] = np.sort(rows, axis=1)
+        crowded = crowded[again.any(axis=1)]
+    return columns
+
+
+def words(rng: np.random.Generator, shape: Any, n_features: int) -> NDArray[np.int32]:
+    """Columns, of which number k has a frequency of about 1/k."""
+    return np.asarray(n_features ** rng.random(shape) - 1).astype(np.int32)
 
 
 def mapped(rows: Table) -> Any:

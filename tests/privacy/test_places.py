@@ -69,14 +69,16 @@ def test_a_gradient_moves_by_one_contribution(engine, dtype, long):
             assert np.linalg.norm(whole - rest - alone) < 1e-14 * n
 
 
+@pytest.mark.parametrize("form", [np.ascontiguousarray, sparse.csr_matrix], ids=["dense", "csr"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_table_without_a_row_lacks_its_contribution_alone(dtype):
-    """Compiled, rows are read in groups: taking one out moves all that follow to other places in theirs."""
+def test_a_table_without_a_row_lacks_its_contribution_alone(form, dtype):
+    """Compiled, rows are read in groups: taking one out moves all that follow to other places in theirs, and may make
+    of short sparse rows long ones."""
     for n, d in SHAPES:
         X, target, x = cancelling(n, d, dtype), rng.choice([-1.0, 1.0], n), np.full(d, 1e3)
 
         def summed(kept, X=X, target=target, x=x):
-            rows = LocalRows(RowMap(1.0, False).pack(np.ascontiguousarray(X[kept])), target[kept], Logistic())
+            rows = LocalRows(RowMap(1.0, False).pack(form(X[kept])), target[kept], Logistic())
             return rows.gradient_sum(x, 0.5, Batch(None))
 
         with kernels.use("compiled"):

@@ -61,7 +61,7 @@ def dot_entries_each(
 
             for total, _ in zip(totals, vectors, strict=False):
                 builder.store(ir.Constant(DOUBLES, None), total)
-            rows.over_entries(r, multiply, lambda column: _ask(builder, given, column, vectors))
+            rows.stored.over_entries(rows.span(r), multiply, lambda column: _ask(builder, given, column, vectors))
             for total, (k, _) in zip(totals, vectors, strict=False):
                 _spread(builder, total, results, k, r, into_lanes=False)
 
@@ -97,7 +97,7 @@ def add_entries_each(
                     before = load(builder, place, TOGETHER, mask)
                     store(builder, fma(builder, splat(builder, value, TOGETHER), scale, before), place, mask)
 
-            rows.over_entries(r, add, lambda column: _ask(builder, sums, column, vectors))
+            rows.stored.over_entries(rows.span(r), add, lambda column: _ask(builder, sums, column, vectors))
 
         with counted(builder, builder.add(at, count), 1, at) as r:
             _in_runs(builder, sums.columns, lambda vectors: run(r, vectors))

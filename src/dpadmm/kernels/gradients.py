@@ -29,6 +29,7 @@ from dpadmm.kernels.lanes import (
     none_is_zero,
     padded_width,
 )
+from dpadmm.kernels.runs import add_run, dot_run, is_run, room_for
 from dpadmm.kernels.slopes import LARGEST, clipped, exp, slope_at
 
 U = np.uintp
@@ -405,11 +406,14 @@ def _fetch_known(factors, norms, target, position):
 # -- sparse rows ---------------------------------------------------------------------------------------------------
 
 
-@kernel("contract", inline=True)
-def _sparse_margins(stored, bounds, index, first, factors, at, count, points, out):
+# Not "contract", which would reach into the loops: products in a run are rounded before they are added.
+@kernel(inline=True)
+def _sparse_margins(stored, bounds, index, first, factors, at, count, points, run, out):
     """factor · ⟨row, point⟩ for each output and row; points are (features + 1, outputs)."""
     outputs, intercept = U(points.shape[1]), U(points.shape[0] - 1)
-    if outputs == 1:
+    if outputs == 1 and is_run(stored, first, count):
+        dot_run(stored, bounds, first, at, count, points, run, out)
+    elif outputs == 1:
         dot_entries(stored, bounds, index, first, at, count, points, out)
     else:
         dot_entries_each(stored, bounds, index, first, at, count, points, out)
@@ -419,13 +423,15 @@ def _sparse_margins(stored, bounds, index, first, factors, at, count, points, ou
 
 
 @kernel(inline=True)
-def _scatter(stored, bounds, index, first, at, count, coefficients, out):
+def _scatter(stored, bounds, index, first, at, count, coefficients, run, out):
     """out += (row, 1) ⊗ coefficient."""
     outputs, intercept = U(out.shape[1]), U(out.shape[0] - 1)
     for k in range(outputs):
         for r in range(at, at + count):
             out[intercept, k] += coefficients[k, r]
-    if outputs == 1:
+    if outputs == 1 and is_run(stored, first, count):
+        add_run(stored, bounds, first, at, count, coefficients, run, out)
+    elif outputs == 1:
         add_entries(stored, bounds, index, first, at, count, coefficients, out)
     else:
         add_entries_each(stored, bounds, index, first, at, count, coefficients, out)
@@ -464,6 +470,7 @@ def sparse_sum(
     total,
 ):
     outputs, tasks, length = points.shape[1], target.shape[0], SPARSE_BLOCK
+    most = 0 if outputs > 1 or rows is not None else length
     total[:] = 0.0
     room = np.zeros((6 + tasks + 3 * outputs, length))
     index, known, sizes, label = room[0].view(np.uintp), room[1:4], room[4:6], room[6 : 6 + tasks]
@@ -475,7 +482,7 @@ def sparse_sum(
         anchors,
         (code, parameter, gradient_clip, clip),
         (index, known[0], known[1], known[2], label),
-        (margin, there, slope, sizes),
+        (margin, there, slope, sizes, room_for(most, points.dtype), room_for(most, np.float64)),
         total,
     )
 
@@ -485,7 +492,8 @@ def _add_sparse(table, span, points, anchors, rule, notes, room, out):
     """Add the rows of a span to `out`, block by block."""
     stored, bounds, factors, norms, target, rows, weights = table
     index, factor, norm, weight, label = notes
-    margin, there, slope, sizes = room
+    margin, there, slope, sizes, parts, beside = room
+    single: bool = _is_single(points)
     length, position, end, at = SPARSE_BLOCK, U(span[0]), U(span[1]), U(0)
     while position < end:
         position, count, first = _next_rows(
@@ -493,8 +501,8 @@ def _add_sparse(table, span, points, anchors, rule, notes, room, out):
         )
         if rows is not None:
             _fetch_stored(stored, index, at, count)
-        _sparse_margins(stored, bounds, index, first, factor, at, count, points, margin)
+        _sparse_margins(stored, bounds, index, first, factor, at, count, points, parts, margin)
         if anchors is not None:
-            _sparse_margins(stored, bounds, index, first, factor, at, count, anchors, there)
-        _coefficients(rule, False, margin, there, label, norm, weight, at, length, count, slope, sizes)
-        _scatter(stored, bounds, index, first, at, count, slope, out)
+            _sparse_margins(stored, bounds, index, first, factor, at, count, anchors, parts, there)
+        _coefficients(rule, single, margin, there, label, norm, weight, at, length, count, slope, sizes)
+        _scatter(stored, bounds, index, first, at, count, slope, beside, out)

@@ -63,6 +63,12 @@ def counted(builder: Any, stop: Any, step: int, start: Any = ZERO) -> Iterator[A
         yield counter
 
 
+def index_at(builder: Any, numbers: Matrix, place: Any) -> Any:
+    """A number that is never negative, as an index."""
+    number = builder.load(numbers.element(ZERO, place))
+    return number if number.type == INDEX else builder.zext(number, INDEX)
+
+
 def as_vector(builder: Any, address: Any, lanes: int) -> Any:
     return builder.bitcast(address, ir.VectorType(address.type.pointee, lanes).as_pointer())
 
@@ -80,15 +86,15 @@ def load(builder: Any, address: Any, lanes: int, mask: Any) -> Any:
 
 
 def store(builder: Any, vector: Any, address: Any, mask: Any) -> None:
-    """Doubles, those of the mask if there is one."""
-    place = as_vector(builder, address, vector.type.count)
+    """The lanes of the mask, if there is one."""
+    place, width = as_vector(builder, address, vector.type.count), 8 if vector.type.element == DOUBLE else 4
     if mask is None:
-        builder.store(vector, place, align=8)
+        builder.store(vector, place, align=width)
         return
     kinds = [vector.type, place.type, ir.IntType(32), mask.type]
-    name = f"llvm.masked.store.v{vector.type.count}f64.p0"
+    name = f"llvm.masked.store.v{vector.type.count}f{8 * width}.p0"
     put = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
-    builder.call(put, [vector, place, ir.IntType(32)(8), mask])
+    builder.call(put, [vector, place, ir.IntType(32)(width), mask])
 
 
 def fetch(builder: Any, address: Any) -> None:
@@ -100,8 +106,9 @@ def fetch(builder: Any, address: Any) -> None:
 
 
 def first_lanes(builder: Any, count: Any, lanes: int) -> Any:
+    """None if the count is negative."""
     numbers = ir.Constant(ir.VectorType(INDEX, lanes), list(range(lanes)))
-    return builder.icmp_unsigned("<", numbers, splat(builder, count, lanes))
+    return builder.icmp_signed("<", numbers, splat(builder, count, lanes))
 
 
 def splat(builder: Any, value: Any, lanes: int) -> Any:
@@ -109,6 +116,13 @@ def splat(builder: Any, value: Any, lanes: int) -> Any:
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.IntType(32)(0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), lanes), None)
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+
+
+def widened(builder: Any, value: Any) -> Any:
+    """A number, or a vector of them, as doubles."""
+    is_vector = isinstance(value.type, ir.VectorType)
+    wide = ir.VectorType(DOUBLE, value.type.count) if is_vector else DOUBLE
+    return value if value.type == wide else builder.fpext(value, wide)
 
 
 def fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
