@@ -28,19 +28,21 @@ TABLES = {
     "CSR, 200,000 × 50,000, 75 a row": ("sparse", "200000", "50000", "75"),
     "CSR, 3,000,000 × 300, 12 a row": ("sparse", "3000000", "300", "12"),
 }
-SMALL_TABLES = {
+HARDER_TABLES = {
     "auto, dense f32, 20,000 × 1,000, few rows for the features": ("auto", "dense", "20000", "1000", "float32"),
     "auto, dense f32, 5,000,000 × 10, shorter rows": ("auto", "dense", "5000000", "10", "float32"),
+    "auto, dense f32, 1,000,000 × 100, column by column": ("auto", "by columns", "1000000", "100", "float32"),
+    "auto, CSR with 64-bit indices, 200,000 × 50,000": ("auto", "long indices", "200000", "50000", "75"),
     "dp-sgd, dense f32, 1,000,000 × 100, with its plan": ("dp-sgd", "dense", "1000000", "100", "float32"),
 }
-"""Where what a fit takes besides the table is no small part of it: without a target."""
+"""Where what a fit takes besides the table is no small part of it, or the table is copied: without a target."""
 
 
 def run(quick: bool) -> Iterator[Row]:
     for case, arguments in TABLES.items():
         for solver in FOR_TARGETS:
             yield over_input(f"{solver}, {case}", in_fresh_process("-m", "benchmarks.peak", solver, *arguments), 1.3)
-    for case, arguments in SMALL_TABLES.items():
+    for case, arguments in HARDER_TABLES.items():
         yield over_input(case, in_fresh_process("-m", "benchmarks.peak", *arguments))
     if not quick:
         with rows_on_disk() as (path, size):

@@ -60,7 +60,9 @@ HEADINGS = {
         "same whatever the number of rows: up to 3,000 features its second moments, of 8 d² bytes each, some of them "
         "at a time; for more features blocks of rows and vectors of d numbers. So a table of few rows for its "
         "features, or of rows shorter than some sixty bytes, takes more than 1.3 times its size, and a plan of "
-        "mini-batches that is not cached takes memory to calibrate, however small the table. For the "
+        "mini-batches that is not cached takes memory to calibrate, however small the table. Rows that are neither "
+        "C-ordered float32 or float64 nor CSR rows with sorted 32-bit indices are copied once: DataFrames, tables "
+        "stored column by column, integers (as float64). For the "
         "table on disk the number is the whole resident size, the interpreter, the labels and pages of the file "
         "included; its note has the wall time of the fit.",
     ),
@@ -162,7 +164,8 @@ WISHES: tuple[tuple[str, str, float, Sense, str], ...] = (
         "peak over input",
         1.3,
         "at most",
-        "since a row takes 17 bytes whatever its length, and second moments, blocks and plans keep their size",
+        "since a row takes 17 bytes whatever its length, second moments, blocks and plans keep their size, and what is "
+        "not in the order of rows is copied",
     ),
     ("growth", "exponent", 1.15, "at most", "because of the d × d second moment"),
 )

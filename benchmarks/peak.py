@@ -1,7 +1,7 @@
 """Run by `benchmarks.memory` in a fresh process: fit one table and print how much memory that took.
 
-`python -m benchmarks.peak {auto,full-admm,dp-sgd} {dense,sparse,mapped} ...` prints {"input": bytes, "extra": bytes
-beyond what was resident before `fit`, "peak": bytes, "seconds": wall time}.
+`python -m benchmarks.peak {auto,full-admm,dp-sgd} KIND ...` prints {"input": bytes, "extra": bytes beyond what was
+resident before `fit`, "peak": bytes, "seconds": wall time}; for kinds of tables see `KINDS`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import os
 import re
 import resource
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
@@ -35,8 +37,7 @@ LARGEST_ALLOCATION = 8 << 30
 def main(solver: str, kind: str, *arguments: str) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (LARGEST_ALLOCATION, LARGEST_ALLOCATION))
     os.environ["DPADMM_KERNELS"] = "compiled"  # what a large table takes, so that its code is loaded before counting
-    make = {"dense": dense, "sparse": sparse, "mapped": mapped}[kind]
-    rows = make(*arguments)
+    rows = KINDS[kind](*arguments)
     fit(solver, first_rows(rows, 2000))  # imports and compiles
     count_from_here()
     before, start = resident("VmRSS"), perf_counter()
@@ -54,10 +55,30 @@ def sparse(n_rows: str, n_features: str, nonzeros: str) -> Table:
     return simulated_sparse(int(n_rows), int(n_features), int(nonzeros))
 
 
+def by_columns(*arguments: str) -> Table:
+    rows = dense(*arguments)
+    return replace(rows, X=np.asfortranarray(rows.X))
+
+
+def long_indices(*arguments: str) -> Table:
+    rows = sparse(*arguments)
+    rows.X.indices, rows.X.indptr = (each.astype(np.int64) for each in (rows.X.indices, rows.X.indptr))
+    return rows
+
+
 def mapped(path: str) -> Table:
     """Rows stay on disk; the labels are in memory."""
     X = np.load(path, mmap_mode="r")
     return Table(X, np.arange(len(X)) % 2)
+
+
+KINDS: dict[str, Callable[..., Table]] = {
+    "dense": dense,
+    "sparse": sparse,
+    "by columns": by_columns,
+    "long indices": long_indices,
+    "mapped": mapped,
+}
 
 
 def first_rows(rows: Table, count: int) -> Table:

@@ -714,6 +714,16 @@ def test_a_cache_that_breaks_while_the_program_runs_does_no_harm(fault, tmp_path
         assert not stored or list(cache.rglob("*.nbi"))
 
 
+@pytest.mark.slow
+def test_a_model_is_fitted_where_no_cache_can_be_written(tmp_path):
+    """Every kernel is then compiled in memory."""
+    (tmp_path / "file").touch()
+    code = "import numpy as np\nfrom dpadmm import DPLogisticRegression\nX = np.random.default_rng(0).random((90, 3))\n"
+    code += "print(DPLogisticRegression(classes=[0, 1], delta=1e-3).fit(X, np.arange(90) % 2).coef_.size)\n"
+    done = run_python(code, DPADMM_KERNELS="compiled", NUMBA_CACHE_DIR=str(tmp_path / "file" / "none"))
+    assert (done.returncode, done.stdout.strip()) == (0, "3"), done.stderr
+
+
 def test_stored_machine_code_is_dropped_with_any_source_it_was_made_of(kernels_with_a_bound):
     """Numba compares the file of the outer kernel alone; an inlined clip of an older version must not go on running."""
     folder, set_bound = kernels_with_a_bound

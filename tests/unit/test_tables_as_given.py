@@ -62,6 +62,11 @@ def test_dense_tables_of_every_make_give_the_same_model(make, solver, engine, mo
     np.testing.assert_array_equal(table, before)
 
 
+def test_float32_stays_float32_in_either_order_of_bytes():
+    for kind, packed in (("<f4", np.float32), (">f4", np.float32), (">f8", np.float64), ("f2", np.float64)):
+        assert RowMap().pack(X.astype(kind)).X.dtype == packed
+
+
 def test_integers_and_booleans():
     whole = np.round(3 * X)
     expected = fit(whole).weights_
@@ -351,10 +356,11 @@ def test_the_norm_that_all_rows_are_scaled_to_is_stored_once():
 
 
 @pytest.mark.filterwarnings("error")
-def test_places_of_64_bits_without_a_sign_are_taken():
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+def test_places_without_a_sign_are_taken(kind):
     rows = sparse.csr_matrix(np.eye(3)[[2, 0, 1]])
-    rows.indices, rows.indptr = (places.astype(np.uint64) for places in (rows.indices, rows.indptr))
+    rows.indices, rows.indptr = (places.astype(kind) for places in (rows.indices, rows.indptr))
     assert RowMap(2.0, False).pack(rows).X.toarray().tolist() == np.eye(3)[[2, 0, 1]].tolist()
-    rows.indices = rows.indices + np.uint64(2**63)
+    rows.indices = rows.indices.astype(np.uint64) + np.uint64(2**63)
     with pytest.raises(InvalidData, match="index arrays"):
         RowMap().pack(rows)

@@ -94,8 +94,9 @@ def _places_are_inside(X: Any) -> bool:
 
 
 def with_signed_places(X: Any) -> Any:
-    """SciPy has no code for places of 64 bits without a sign; those that do not fit come out negative."""
-    if X.format not in ("csr", "csc", "bsr") or np.uint64 not in (X.indices.dtype, X.indptr.dtype):
+    """SciPy has no code for places of 64 bits without a sign, and warns of shorter ones; those that do not fit come out
+    negative."""
+    if X.format not in ("csr", "csc", "bsr") or "u" not in (X.indices.dtype.kind, X.indptr.dtype.kind):
         return X
     signed = copy.copy(X)
     signed.indices, signed.indptr = (places.astype(np.int64) for places in (X.indices, X.indptr))

@@ -237,16 +237,19 @@ def canonical(X: Matrix) -> Matrix:
     """Read-only rows in the form the kernels read, without a copy where they have it."""
     if not sparse.issparse(X):
         X = np.asarray(X)
-        kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
-        return _frozen(np.ascontiguousarray(X, dtype=kind))
-    kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+        return _frozen(np.ascontiguousarray(X, dtype=_precision(X)))
     require_places_inside(X)
-    rows = sparse.csr_matrix(with_signed_places(X), dtype=kind)
+    rows = sparse.csr_matrix(with_signed_places(X), dtype=_precision(X))
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
     parts = tuple(_frozen(np.ascontiguousarray(each)) for each in (rows.data, rows.indices, rows.indptr))
     return sparse.csr_matrix(parts, shape=rows.shape, copy=False)
+
+
+def _precision(X: Matrix) -> type[Any]:
+    """Of a float32 table, in whatever order of bytes, float32; else float64."""
+    return np.float32 if X.dtype.kind == "f" and X.dtype.itemsize == 4 else np.float64
 
 
 def _with_last_column(rows: Any, column: NDArray[np.float64]) -> Any:
