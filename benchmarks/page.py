@@ -165,7 +165,7 @@ WISHES: tuple[tuple[str, str, float, Sense, str], ...] = (
         1.3,
         "at most",
         "since a row takes 17 bytes whatever its length, second moments, blocks and plans keep their size, and what is "
-        "not in the order of rows is copied",
+        "not stored as it is read is copied",
     ),
     ("growth", "exponent", 1.15, "at most", "because of the d × d second moment"),
 )

@@ -62,7 +62,7 @@ def dot_entries(
         total = cgutils.alloca_once(builder, nothing.type)
 
         def multiply(group: Group) -> None:
-            rows.stored.fetch_after(group.position)
+            rows.fetch_after(group.position)
             # Rounded twice, as in `runs`.
             before = builder.load(total)
             after = builder.fadd(before, group.times(given))
@@ -173,11 +173,10 @@ class Stored:
         later, final = builder.add(position, INDEX(AHEAD)), builder.sub(self.data.columns, INDEX(1))
         return builder.select(builder.icmp_unsigned("<", later, final), later, final)
 
-    def fetch_after(self, position: Any) -> None:
-        """Ask for entries that come later."""
-        later = self.builder.add(position, INDEX(FETCH_AHEAD))
+    def fetch(self, position: Any) -> None:
+        """Ask for the entries at a position, which may lie beyond the last."""
         for each in (self.data, self.indices):
-            fetch(self.builder, each.element(ZERO, later))
+            fetch(self.builder, each.element(ZERO, position))
 
     def over_groups(self, span: tuple[Any, Any], visit: Callable[[Group], None]) -> None:
         """Visit the entries of a span, eight at a time."""
@@ -233,9 +232,17 @@ class Rows:
     def span(self, r: Any) -> tuple[Any, Any]:
         """Of the row in place r."""
         builder = self.stored.builder
-        in_order = builder.icmp_signed(">=", self.first, ZERO)
         following = builder.add(self.first, builder.sub(r, self.at))
-        return self.stored.span(builder.select(in_order, following, builder.load(self.index.element(ZERO, r))))
+        return self.stored.span(builder.select(self._follow, following, builder.load(self.index.element(ZERO, r))))
+
+    def fetch_after(self, position: Any) -> None:
+        """Ask for entries that come later, if rows follow each other; else for those that are read anyhow."""
+        builder = self.stored.builder
+        self.stored.fetch(builder.add(position, builder.select(self._follow, INDEX(FETCH_AHEAD), ZERO)))
+
+    @property
+    def _follow(self) -> Any:
+        return self.stored.builder.icmp_signed(">=", self.first, ZERO)
 
 
 def _joined(builder: Any, scalars: list[Any]) -> Any:

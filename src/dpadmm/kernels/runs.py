@@ -1,7 +1,7 @@
 """Sparse rows that follow each other: their entries are one run, in which no loop has to guess where a row ends.
 
 Rows of text or clicks are short and all of different lengths, and a processor loses as much time on a wrong guess as it
-takes to handle a dozen entries. So entries are multiplied one after another, whatever row they are of; ends count only
+takes to handle several entries. So entries are multiplied one after another, whatever row they are of; ends count only
 where products become the margins of rows and where their coefficients are laid beside their entries, and there the
 first entries of a row are handled as if there were 24.
 
@@ -21,7 +21,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dpadmm.kernels.entries import TOGETHER, Group, Stored
+from dpadmm.kernels.entries import FETCH_AHEAD, TOGETHER, Group, Stored
 from dpadmm.kernels.jit import kernel
 from dpadmm.kernels.pieces import (
     INDEX,
@@ -77,19 +77,11 @@ def _multiply(typing: Any, stored: Any, bounds: Any, first: Any, count: Any, poi
     """out[i] = the value of entry i times the point at its column, for the entries of count rows from `first` on."""
     require_rows_in_order(*stored, *bounds, point, out)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        table = Stored.of(context, builder, signature.args, arguments)
-        given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (4, 5))
-        start, stop = _run(builder, table, *arguments[2:4])
+    def put(builder: Any, table: Stored, group: Group, i: Any, given: Matrix, results: Matrix) -> None:
+        table.fetch(builder.add(group.position, INDEX(FETCH_AHEAD)))
+        store(builder, group.times(given), results.element(ZERO, i), None)
 
-        def put(group: Group) -> None:
-            table.fetch_after(group.position)
-            store(builder, group.times(given), results.element(ZERO, builder.sub(group.position, start)), None)
-
-        table.over_groups((start, stop), put)
-        return context.get_dummy_value()
-
-    return types.void(stored, bounds, types.uintp, types.uintp, point, out), generate
+    return types.void(stored, bounds, types.uintp, types.uintp, point, out), _over_run(put)
 
 
 @intrinsic
@@ -97,25 +89,28 @@ def _add(typing: Any, stored: Any, bounds: Any, first: Any, count: Any, factors:
     """out[:, 0] += the entries of count rows from `first` on, times the factors beside them."""
     require_rows_in_order(*stored, *bounds, factors, out)
 
+    def add(builder: Any, table: Stored, group: Group, i: Any, given: Matrix, sums: Matrix) -> None:
+        group.add(load(builder, given.element(ZERO, i), TOGETHER, None), sums)
+
+    return types.void(stored, bounds, types.uintp, types.uintp, factors, out), _over_run(add)
+
+
+def _over_run(visit: Callable[[Any, Stored, Group, Any, Matrix, Matrix], None]) -> Callable[..., Any]:
+    """Code that visits the entries of a run eight at a time, with the number of the first of them in the run."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         table = Stored.of(context, builder, signature.args, arguments)
-        given, sums = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (4, 5))
-        start, stop = _run(builder, table, *arguments[2:4])
+        given, results = (Matrix.of(context, builder, signature.args[k], arguments[k]) for k in (4, 5))
+        first, count = arguments[2:4]
+        start, stop = (index_at(builder, table.indptr, row) for row in (first, builder.add(first, count)))
 
-        def add(group: Group) -> None:
-            place = given.element(ZERO, builder.sub(group.position, start))
-            group.add(load(builder, place, TOGETHER, None), sums)
+        def each(group: Group) -> None:
+            visit(builder, table, group, builder.sub(group.position, start), given, results)
 
-        table.over_groups((start, stop), add)
+        table.over_groups((start, stop), each)
         return context.get_dummy_value()
 
-    return types.void(stored, bounds, types.uintp, types.uintp, factors, out), generate
-
-
-def _run(builder: Any, table: Stored, first: Any, count: Any) -> tuple[Any, Any]:
-    """Positions of the first entry of count rows from `first` on, and after their last."""
-    start, stop = (index_at(builder, table.indptr, row) for row in (first, builder.add(first, count)))
-    return start, stop
+    return generate
 
 
 @intrinsic
