@@ -456,12 +456,45 @@ class TestThreads:
         assert not inside
 
     @pytest.mark.parametrize(
-        ("n", "width", "features"), [(49_749, 11, 300), (16_384, 11, 300), (8_124, 21, 112), (200_000, 63, 50_000)]
+        ("n", "width", "features"), [(49_749, 11, 300), (16_384, 11, 300), (8_124, 21, 112), (200_000, 63, 4_000)]
     )
     def test_sparse_rows_are_shared_evenly_by_two_and_by_four(self, n, width, features):
         count = threads._blocks(n, width, 8, features)
         assert count >= 4
         assert count % 4 == 0
+
+    def test_wide_sums_are_shared_by_two(self):
+        assert threads._blocks(30_000, 75, 8, 50_000) == 2
+        assert threads._blocks(200_000, 63, 8, 50_000) % 2 == 0
+
+    @pytest.mark.parametrize(("n", "width", "features"), [(49_749, 11, 300), (30_000, 75, 50_000), (100_000, 54, 0)])
+    def test_blocks_shrink_so_that_who_begins_first_has_most_to_do(self, n, width, features):
+        lengths = [stop - start for start, stop in threads._bounds(n, width, 8 if features else 1, features)]
+        mean = n / len(lengths)
+        assert lengths == sorted(lengths, reverse=True)
+        assert 1.05 * mean <= lengths[0] <= 1.15 * mean
+        assert lengths[-1] >= 0.85 * mean
+
+    @pytest.mark.parametrize("n", [4 * threads.LONGEST_RUN, 5 * threads.LONGEST_RUN - 1])
+    def test_blocks_that_may_be_no_longer_are_equal(self, n):
+        lengths = [stop - start for start, stop in threads._bounds(n, 4, 8, 4)]
+        assert max(lengths) - min(lengths) <= 1
+        assert max(lengths) <= threads.LONGEST_RUN
+
+    def test_the_caller_takes_the_first_blocks_and_helpers_the_last(self, monkeypatch):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(2)))
+        here, taken = threading.get_ident(), {True: [], False: []}
+
+        def part(start, stop):
+            taken[threading.get_ident() == here].append(start)
+            time.sleep(0.05)
+            return np.zeros(1)
+
+        with threads.at_most_threads(2):
+            threads.sum_in_chunks(part, 49_749, 11, True, 8, 300)
+        assert taken[True] == sorted(taken[True])
+        assert taken[False] == sorted(taken[False], reverse=True)
+        assert max(taken[True]) < min(taken[False])
 
     @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]])
     def test_parts_are_added_in_the_order_of_the_rows_whenever_they_come(self, order):

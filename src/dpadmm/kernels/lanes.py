@@ -38,8 +38,8 @@ VECTOR_BYTES = 64
 DOUBLES = VECTOR_BYTES // 8
 FLOAT_BYTES = 4
 CACHE_LINE = 64
-FETCH_AHEAD = 16384
-"""Bytes ahead of the rows being read at which the next ones are asked for, into the second cache."""
+FETCH_AHEAD = 10240
+"""Bytes ahead of the rows being read at which the next ones are asked for."""
 ROWS_TOGETHER = 4
 """Rows read at once where there are several outputs: each part of a point then serves four rows."""
 ROWS_ADDED = 8

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from _thread import LockType, allocate_lock, start_new_thread
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +22,14 @@ OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_T
 CHUNK_ENTRIES = 1 << 20
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
-FEWEST_ROWS = 128
+FEWEST_ROWS = 256
 """Dense rows that take far longer to add than it takes to clear a sum and to add it to another."""
-SHARED_BY = 4
-"""Threads that get the same number of blocks each; so do two."""
+SHARED_BY, WIDE_SHARED_BY = 4, 2
+"""Threads that get the same number of blocks each; so do two. Only two where sums are wide: each is added up by one
+thread after the other, and so many would take as long as what they save."""
+LEAN = 7
+"""Blocks shrink from a seventh above their mean length to a seventh below it. The calling thread takes the first ones:
+helpers begin later and must end no later, because it takes longer to wake a thread than to add what it waits for."""
 
 PATIENCE = 0.2
 """Seconds a helper waits for another sum."""
@@ -68,7 +74,7 @@ def at_most_threads(count: int | None) -> Iterator[None]:
 def sum_in_chunks(
     part: Callable[[int, int], Array], n_rows: int, width: int, parallel: bool, effort: int = 1, features: int = 0
 ) -> Array:
-    """Σ part(start, stop) over blocks of rows of equal lengths, added in the order of the rows.
+    """Σ part(start, stop) over blocks of rows of like lengths, added in the order of the rows.
 
     Parameters
     ----------
@@ -77,9 +83,8 @@ def sum_in_chunks(
     features : int
         Of a sparse row, which has fewer entries.
     """
-    count = _blocks(n_rows, width, effort, features)
-    bounds = [(k * n_rows // count, (k + 1) * n_rows // count) for k in range(count)]
-    workers = min(allowed(), count) if parallel and n_rows * width * effort >= WORTH_THREADS else 1
+    bounds = _bounds(n_rows, width, effort, features)
+    workers = min(allowed(), len(bounds)) if parallel and n_rows * width * effort >= WORTH_THREADS else 1
     total = _InOrder()
     if workers > 1:
         _by_threads(part, bounds, workers, total)
@@ -87,6 +92,16 @@ def sum_in_chunks(
         for number, each in enumerate(bounds):
             total.bring(number, part(*each))
     return total.sum
+
+
+@lru_cache(maxsize=64)
+def _bounds(n_rows: int, width: int, effort: int, features: int) -> tuple[tuple[int, int], ...]:
+    """Blocks that shrink along the table, or equal ones where the first would be too long or the last too short."""
+    count = _blocks(n_rows, width, effort, features)
+    unit = LEAN * count
+    lean = n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN and n_rows >= 2 * unit
+    ends = (k * n_rows * (unit + lean * (count - k)) // (unit * count) for k in range(count + 1))
+    return tuple(pairwise(ends))
 
 
 def _blocks(n_rows: int, width: int, effort: int, features: int) -> int:
@@ -99,9 +114,9 @@ def _blocks(n_rows: int, width: int, effort: int, features: int) -> int:
     most = max(2 * CHUNK_ENTRIES, enough) if features else enough
     longest = max(1, min(LONGEST_RUN, most // max(1, width * effort)))
     shortest = max(1, min(LONGEST_RUN, (CHUNK_ENTRIES >> 2) // (max(width, features) + 1)))
-    count = -(-n_rows // longest)
+    count, shared_by = -(-n_rows // longest), SHARED_BY if enough == CHUNK_ENTRIES else WIDE_SHARED_BY
     if count > 1 or n_rows * width * effort > enough:
-        count = -(-count // SHARED_BY) * SHARED_BY
+        count = -(-count // shared_by) * shared_by
     return max(1, min(count, -(-n_rows // shortest)))
 
 
@@ -133,9 +148,10 @@ class _InOrder:
 
 
 def _by_threads(
-    part: Callable[[int, int], Array], bounds: list[tuple[int, int]], workers: int, total: _InOrder
+    part: Callable[[int, int], Array], bounds: Sequence[tuple[int, int]], workers: int, total: _InOrder
 ) -> None:
-    """Bring part(start, stop) of each block to a sum; this thread works, too.
+    """Bring part(start, stop) of each block to a sum; this thread works, too, from the first block on, helpers from the
+    last.
 
     It waits neither for helpers to begin nor for those who came too late to find a block: a thread takes as long to
     start as many a block takes to add.
@@ -143,10 +159,10 @@ def _by_threads(
     waiting, failures = deque(enumerate(bounds)), list[BaseException]()
     at_work = list[LockType]()
 
-    def work() -> None:
+    def work(take: Callable[[], tuple[int, tuple[int, int]]]) -> None:
         while waiting and not failures:
             try:
-                number, each = waiting.popleft()
+                number, each = take()
             except IndexError:  # another thread was faster
                 return
             total.bring(number, part(*each))
@@ -156,14 +172,14 @@ def _by_threads(
         with busy:
             at_work.append(busy)
             try:
-                work()
+                work(waiting.pop)
             except BaseException as failure:
                 failures.append(failure)
 
     try:
         for _ in range(workers - 1):
             _lend(help_out)
-        work()
+        work(waiting.popleft)
     finally:
         # Who is not at work yet will find no block.
         waiting.clear()
