@@ -611,10 +611,12 @@ class TestTheRule:
         chosen = [kernels.choose(Work(30, 30_000, 101)) for _ in range(fits)]
         assert chosen == ["numpy"] * (fits - 1) + ["compiled"]
 
-    def test_machine_code_counts_where_numba_keeps_it_and_only_of_these_sources(self, monkeypatch, tmp_path):
+    @pytest.mark.parametrize("name", ["dense_sum", "dense_batch", "sparse_sum"])
+    def test_machine_code_counts_where_numba_keeps_it_and_only_of_these_sources(self, monkeypatch, tmp_path, name):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
         assert not kernels.engine._machine_code_is_stored()
-        index = tmp_path / "kernels_0" / "gradients.dense_sum-1.py311.nbi"
+        file = getattr(compiled, name).__module__.split(".")[-1]
+        index = tmp_path / "kernels_0" / f"{file}.{name}-1.py311.nbi"
         index.parent.mkdir()
         for digest, stored in (("another", False), (sources.DIGEST, True)):
             index.write_bytes(pickle.dumps(((1.0, 2), digest)))

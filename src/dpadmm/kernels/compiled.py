@@ -1,8 +1,9 @@
 """The compiled kernels under the names of their twins. Importing this file imports Numba."""
 
-from dpadmm.kernels.gradients import dense_batch, dense_sum, sparse_sum
+from dpadmm.kernels.dense import dense_batch, dense_sum
 from dpadmm.kernels.moments import sparse_gram
 from dpadmm.kernels.normals import normals
+from dpadmm.kernels.sparse import sparse_sum
 from dpadmm.kernels.steps import granular, plain_tail, ring, tail
 from dpadmm.kernels.visits import visits
 

@@ -19,6 +19,8 @@ from dpadmm.kernels.sources import DIGEST
 Name = Literal["numpy", "compiled"]
 
 HOMES: dict[str, str] = {"numpy": "dpadmm.kernels.reference", "compiled": "dpadmm.kernels.compiled"}
+GRADIENTS = ("dense", "sparse")
+"""Files whose machine code every fit on compiled kernels leaves behind, of one of them at least."""
 SWITCH = "DPADMM_KERNELS"
 CALL_ENTRIES = 1 << 14
 """What a query costs in NumPy whatever its size, in entries of a table read instead."""
@@ -86,7 +88,7 @@ def _worth(entries: float) -> bool:
 def _machine_code_is_stored() -> bool:
     """Whether an earlier process left machine code of these very sources where Numba keeps it."""
     mark = (DIGEST or "none").encode()
-    indexes = (index for folder in _folders() for index in folder.rglob("gradients.*.nbi"))
+    indexes = (index for folder in _folders() for name in GRADIENTS for index in folder.rglob(f"{name}.*.nbi"))
     with suppress(OSError):
         return any(mark in index.read_bytes() for index in indexes)
     return False
