@@ -33,15 +33,30 @@ HARDER_TABLES = {
     "auto, dense f32, 5,000,000 × 10, shorter rows": ("auto", "dense", "5000000", "10", "float32"),
     "auto, dense f32, 1,000,000 × 100, column by column": ("auto", "by columns", "1000000", "100", "float32"),
     "auto, CSR with 64-bit indices, 200,000 × 50,000": ("auto", "long indices", "200000", "50000", "75"),
+    "auto, CSR, 200,000 × 50,000, 20 classes": ("auto", "sparse", "200000", "50000", "75", "20"),
     "dp-sgd, dense f32, 1,000,000 × 100, with its plan": ("dp-sgd", "dense", "1000000", "100", "float32"),
 }
 """Where what a fit takes besides the table is no small part of it, or the table is copied: without a target."""
+ON_TWO_THREADS = {
+    "auto, dense f32, 1,000,000 × 100, two threads": ("auto", "dense", "1000000", "100", "float32"),
+    "full-admm, dense f32, 20,000 × 5,000, 100 classes, two threads": (
+        "full-admm",
+        "dense",
+        "20000",
+        "5000",
+        "float32",
+        "100",
+    ),
+}
+"""Sums of blocks that wait to be added take memory, too."""
 
 
 def run(quick: bool) -> Iterator[Row]:
     for case, arguments in TABLES.items():
         for solver in FOR_TARGETS:
             yield over_input(f"{solver}, {case}", in_fresh_process("-m", "benchmarks.peak", solver, *arguments), 1.3)
+    for case, arguments in ON_TWO_THREADS.items():
+        yield over_input(case, in_fresh_process("-m", "benchmarks.peak", *arguments, DPADMM_NUM_THREADS="2"), 1.3)
     for case, arguments in HARDER_TABLES.items():
         yield over_input(case, in_fresh_process("-m", "benchmarks.peak", *arguments))
     if not quick:

@@ -164,8 +164,8 @@ WISHES: tuple[tuple[str, str, float, Sense, str], ...] = (
         "peak over input",
         1.3,
         "at most",
-        "since a row takes 17 bytes whatever its length, second moments, blocks and plans keep their size, and what is "
-        "not stored as it is read is copied",
+        "since a row takes 17 bytes whatever its length, weights are held some twenty times, second moments, blocks and "
+        "plans keep their size, and what is not stored as it is read is copied",
     ),
     ("growth", "exponent", 1.15, "at most", "because of the d × d second moment"),
 )
@@ -181,11 +181,11 @@ WHY = (
     "- Sums over float32 rows are formed in float64, because the rounding of a float32 sum could exceed the",
     "  sensitivity; the plain products they are compared with do without.",
     "- Each number of a float32 row is widened before it is added: arithmetic that reading alone does without.",
-    "- Two gradients at once, each on one thread, show what the second processor is worth while nothing is shared; on a",
-    "  machine whose processors others use, too, that is less than two. Of short gradients most of what is lost is",
+    "- Two gradients at once, each on one thread, show what the second processor is worth while nothing is shared; on",
+    "  a machine whose processors others use, too, that is less than two. Of short gradients most of what is lost is",
     "  waking the other thread and being woken by it, which blocks of one sum are shared out to avoid.",
-    "- A sum over w8a takes half a millisecond, in four blocks, and waking a thread a tenth of that: this row moves most",
-    "  from run to run.",
+    "- A sum over w8a takes less than a millisecond, in four blocks, and waking a thread a tenth of it: this row moves",
+    "  most from run to run.",
     "- Sums of many classes over many columns fit no cache near the processor. In float64 they are twice as wide as",
     "  SciPy's in float32, and two threads share the way to memory.",
     "- Softmax over K classes does K times the arithmetic on each byte, so bandwidth is no measure of it.",

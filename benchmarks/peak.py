@@ -47,12 +47,12 @@ def main(solver: str, kind: str, *arguments: str) -> None:
     print(json.dumps({"input": input_bytes(rows), "extra": peak - before, "peak": peak, "seconds": seconds}))
 
 
-def dense(n_rows: str, n_features: str, dtype: str) -> Table:
-    return simulated(int(n_rows), int(n_features), dtype=np.dtype(dtype))
+def dense(n_rows: str, n_features: str, dtype: str, classes: str = "2") -> Table:
+    return simulated(int(n_rows), int(n_features), int(classes), np.dtype(dtype))
 
 
-def sparse(n_rows: str, n_features: str, nonzeros: str) -> Table:
-    return simulated_sparse(int(n_rows), int(n_features), int(nonzeros))
+def sparse(n_rows: str, n_features: str, nonzeros: str, classes: str = "2") -> Table:
+    return simulated_sparse(int(n_rows), int(n_features), int(nonzeros), int(classes))
 
 
 def by_columns(*arguments: str) -> Table:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ from scipy import sparse
 
 from dpadmm import Budget, DPLogisticRegression, DPSearchCV, Ledger, kernels
 from dpadmm.errors import InvalidParameter
-from dpadmm.kernels import Work, compiled, jit, reference, slopes, sources, threads
+from dpadmm.estimators.work import work_of
+from dpadmm.kernels import Work, caches, compiled, jit, reference, slopes, sources, threads
 from dpadmm.kernels.clipping import SAFETY, clip_slopes
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
 from dpadmm.oracles.local import LocalRows
@@ -456,24 +458,63 @@ class TestThreads:
         assert not inside
 
     @pytest.mark.parametrize(
-        ("n", "width", "features"), [(49_749, 11, 300), (16_384, 11, 300), (8_124, 21, 112), (200_000, 63, 4_000)]
+        ("n", "width", "features"), [(49_749, 11, 300), (16_384, 11, 300), (8_124, 21, 112), (200_000, 63, 50_000)]
     )
     def test_sparse_rows_are_shared_evenly_by_two_and_by_four(self, n, width, features):
         count = threads._blocks(n, width, 8, features)
         assert count >= 4
         assert count % 4 == 0
 
-    def test_wide_sums_are_shared_by_two(self):
-        assert threads._blocks(30_000, 75, 8, 50_000) == 2
-        assert threads._blocks(200_000, 63, 8, 50_000) % 2 == 0
-
-    @pytest.mark.parametrize(("n", "width", "features"), [(49_749, 11, 300), (30_000, 75, 50_000), (100_000, 54, 0)])
-    def test_blocks_shrink_so_that_who_begins_first_has_most_to_do(self, n, width, features):
-        lengths = [stop - start for start, stop in threads._bounds(n, width, 8 if features else 1, features)]
+    @pytest.mark.parametrize(
+        ("n", "width", "features", "least", "most"),
+        [
+            pytest.param(49_749, 11, 300, 1.05, 1.15, id="short sum"),
+            pytest.param(30_000, 75, 50_000, 1.01, 1.05, id="longer sum"),
+        ],
+    )
+    def test_few_blocks_shrink_by_a_time_so_that_who_begins_first_has_most_to_do(self, n, width, features, least, most):
+        lengths = [stop - start for start, stop in threads._bounds(n, width, 8, features)]
         mean = n / len(lengths)
         assert lengths == sorted(lengths, reverse=True)
-        assert 1.05 * mean <= lengths[0] <= 1.15 * mean
-        assert lengths[-1] >= 0.85 * mean
+        assert least * mean <= lengths[0] <= most * mean
+        assert (2 - most) * mean <= lengths[-1] <= (2 - least) * mean
+
+    def test_many_blocks_are_equal(self):
+        lengths = [stop - start for start, stop in threads._bounds(100_000, 54, 1, 0)]
+        assert len(lengths) > threads.SHARED_BY
+        assert max(lengths) - min(lengths) <= 1
+
+    def test_no_more_sums_wait_than_threads_make(self, monkeypatch):
+        """Blocks taken from both ends would wait for each other, half of all sums at a time."""
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(2)))
+        waiting, add = [], threads._InOrder.add
+
+        def noted(total):
+            waiting.append(len(total._early))
+            add(total)
+
+        def part(start, stop):
+            time.sleep(0.002)
+            return np.zeros(1)
+
+        monkeypatch.setattr(threads._InOrder, "add", noted)
+        with threads.at_most_threads(2):
+            threads.sum_in_chunks(part, 40 * threads.LONGEST_RUN, 100, True)
+        assert len(waiting) > 40
+        assert max(waiting) <= 4
+
+    @pytest.mark.parametrize("failure", [RuntimeError("can't start new thread"), MemoryError()])
+    def test_a_system_without_a_thread_to_give_leaves_the_sum_to_the_caller(self, monkeypatch, failure):
+        def refuse(*_):
+            raise failure
+
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(4)))
+        monkeypatch.setattr(threads, "_idle", deque())
+        monkeypatch.setattr(threads, "start_new_thread", refuse)
+        rows = 3 * threads.LONGEST_RUN
+        with threads.at_most_threads(4):
+            total = threads.sum_in_chunks(lambda start, stop: np.array([float(stop - start)]), rows, 100, True)
+        assert total == [rows]
 
     @pytest.mark.parametrize("n", [4 * threads.LONGEST_RUN, 5 * threads.LONGEST_RUN - 1])
     def test_blocks_that_may_be_no_longer_are_equal(self, n):
@@ -601,26 +642,60 @@ class TestTheRule:
     )
     def test_a_short_fit_stays_on_numpy(self, monkeypatch, work, stored, name):
         monkeypatch.delenv("DPADMM_KERNELS", raising=False)
-        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda: stored)
+        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda loop: stored)
         assert kernels.choose(work) == name
 
     @pytest.mark.parametrize(("stored", "fits"), [(True, 3), (False, 44)])
     def test_short_fits_add_up_to_what_loading_or_compiling_costs(self, monkeypatch, stored, fits):
         monkeypatch.delenv("DPADMM_KERNELS", raising=False)
-        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda: stored)
+        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda loop: stored)
         chosen = [kernels.choose(Work(30, 30_000, 101)) for _ in range(fits)]
         assert chosen == ["numpy"] * (fits - 1) + ["compiled"]
 
-    @pytest.mark.parametrize("name", ["dense_sum", "dense_batch", "sparse_sum"])
-    def test_machine_code_counts_where_numba_keeps_it_and_only_of_these_sources(self, monkeypatch, tmp_path, name):
+    @pytest.mark.parametrize(("loop", "name"), [("dense", "dense_sum"), ("sparse", "sparse_sum"), ("visits", "visits")])
+    def test_machine_code_counts_where_numba_keeps_it_and_only_of_these_sources(
+        self, monkeypatch, tmp_path, loop, name
+    ):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-        assert not kernels.engine._machine_code_is_stored()
+        assert not kernels.engine._machine_code_is_stored(loop)
         file = getattr(compiled, name).__module__.split(".")[-1]
         index = tmp_path / "kernels_0" / f"{file}.{name}-1.py311.nbi"
         index.parent.mkdir()
         for digest, stored in (("another", False), (sources.DIGEST, True)):
             index.write_bytes(pickle.dumps(((1.0, 2), digest)))
-            assert kernels.engine._machine_code_is_stored() == stored
+            assert kernels.engine._machine_code_is_stored(loop) == stored
+        others = {"dense", "sparse", "visits"} - {loop}
+        assert not any(kernels.engine._machine_code_is_stored(other) for other in others)
+
+    def test_an_index_that_cannot_be_read_hides_no_other(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+        (tmp_path / "dense.a.nbi").mkdir()
+        (tmp_path / "dense.b.nbi").write_bytes(pickle.dumps(sources.DIGEST))
+        assert kernels.engine._machine_code_is_stored("dense")
+
+    def test_where_numba_is_given_no_folder_it_looks_in_its_own(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        own = tmp_path / "numba"
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+        assert own in kernels.engine._folders()
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "folder"))
+        assert kernels.engine._folders() == [tmp_path / "folder"]
+
+    def test_loops_that_were_never_stored_are_not_waited_for(self, monkeypatch):
+        monkeypatch.delenv("DPADMM_KERNELS", raising=False)
+        monkeypatch.setattr(kernels.engine, "_read_so_far", 0.0)
+        monkeypatch.setattr(kernels.engine, "_machine_code_is_stored", lambda loop: loop == "dense")
+        assert kernels.choose(Work(30, 290_000, 55, "sparse")) == "numpy"
+        assert kernels.choose(Work(30, 290_000, 55, "dense")) == "compiled"
+
+    def test_the_loop_is_the_one_that_reads_the_rows(self):
+        gradient, hidden = (SimpleNamespace(readings=3, denominator=10.0, passage=each) for each in (None, object()))
+        X = np.eye(4)
+        assert work_of(gradient, 4, X).loop == "dense"
+        assert work_of(gradient, 4, sparse.csr_matrix(X)).loop == "sparse"
+        assert work_of(hidden, 4, X).loop == "visits"
+        assert work_of(gradient, 4, X, 1.5).queries == 5
 
     def test_the_environment_overrides_it(self, monkeypatch):
         for name in ("numpy", "compiled"):
@@ -832,3 +907,13 @@ def test_packed_rows_are_the_mapped_rows():
             np.testing.assert_allclose(packed.norms, np.linalg.norm(dense, axis=1), rtol=1e-12)
             assert not sparse.issparse(X) or packed.X.data.base is not None
             assert sparse.issparse(X) or np.shares_memory(packed.X, X)
+
+
+class TestCaches:
+    @pytest.mark.parametrize(("text", "size"), [("48K\n", 48), ("32K", 32), ("1M", 0), ("", 0), (None, 0)])
+    def test_what_the_system_does_not_say_is_zero(self, monkeypatch, tmp_path, text, size):
+        place = tmp_path / "size"
+        if text is not None:
+            place.write_text(text)
+        monkeypatch.setattr(caches, "FIRST_CACHE", place)
+        assert caches.first_cache() == size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,7 +24,7 @@ from dpadmm.estimators.room import require_room
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.weights import DECLARED, row_weights
-from dpadmm.kernels import Work
+from dpadmm.estimators.work import work_of
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.rows import Rows
@@ -145,7 +145,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
-        engine = kernels.choose(*_work(recipe.plan, recipe.problem.shape[0]))
+        features = recipe.problem.shape[0]
+        engine = kernels.choose(*(work_of(query, features, table) for query in recipe.plan.queries))
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
@@ -346,8 +347,3 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.required = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _work(plan: Plan, n_features: int) -> Iterator[Work]:
-    """The public size of what a plan asks for."""
-    return (Work(query.readings, query.denominator, n_features) for query in plan.queries)

@@ -17,10 +17,10 @@ from dpadmm.kernels import reference, threads
 from dpadmm.kernels.sources import DIGEST
 
 Name = Literal["numpy", "compiled"]
+Loop = Literal["dense", "sparse", "visits"]
+"""The file of the kernel that reads the rows."""
 
 HOMES: dict[str, str] = {"numpy": "dpadmm.kernels.reference", "compiled": "dpadmm.kernels.compiled"}
-GRADIENTS = ("dense", "sparse")
-"""Files whose machine code every fit on compiled kernels leaves behind, of one of them at least."""
 SWITCH = "DPADMM_KERNELS"
 CALL_ENTRIES = 1 << 14
 """What a query costs in NumPy whatever its size, in entries of a table read instead."""
@@ -45,11 +45,14 @@ class Work:
         Rows of one query: all of them, or the expected batch.
     features : int
         Features of a row.
+    loop : Loop
+        Which kernel reads them.
     """
 
     queries: int
     rows: float
     features: int
+    loop: Loop = "dense"
 
     @property
     def entries(self) -> float:
@@ -74,29 +77,38 @@ def choose(*work: Work) -> Name:
         return "compiled"
     if asked != "auto":
         raise InvalidParameter(f"{SWITCH}={asked!r}", "'numpy', 'compiled' or 'auto'", "correct the environment")
-    return "compiled" if _worth(sum(part.entries for part in work)) else "numpy"
+    return "compiled" if _worth(work) else "numpy"
 
 
-def _worth(entries: float) -> bool:
+def _worth(work: tuple[Work, ...]) -> bool:
     global _read_so_far
-    _read_so_far += entries
+    _read_so_far += sum(part.entries for part in work)
     if _read_so_far < WORTH_LOADING:
         return False
-    return _read_so_far >= WORTH_COMPILING or _machine_code_is_stored()
+    return _read_so_far >= WORTH_COMPILING or all(map(_machine_code_is_stored, _loops(work)))
 
 
-def _machine_code_is_stored() -> bool:
-    """Whether an earlier process left machine code of these very sources where Numba keeps it."""
+def _loops(work: tuple[Work, ...]) -> set[Loop]:
+    return {part.loop for part in work} or {"dense"}
+
+
+def _machine_code_is_stored(loop: Loop) -> bool:
+    """Whether an earlier process left machine code of such a loop, of these very sources, where Numba keeps it."""
     mark = (DIGEST or "none").encode()
-    indexes = (index for folder in _folders() for name in GRADIENTS for index in folder.rglob(f"{name}.*.nbi"))
+    indexes = (index for folder in _folders() for index in folder.rglob(f"{loop}.*.nbi"))
+    return any(mark in _content(index) for index in indexes)
+
+
+def _content(index: Path) -> bytes:
     with suppress(OSError):
-        return any(mark in index.read_bytes() for index in indexes)
-    return False
+        return index.read_bytes()
+    return b""
 
 
 def _folders() -> list[Path]:
     given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
+    # Numba goes on to the next place where it cannot write.
+    if given and (not Path(given).exists() or (Path(given).is_dir() and os.access(given, os.W_OK))):
         return [Path(given)]
     # Beside the package or, where that cannot be written, in the user's cache.
     caches = [os.environ.get("XDG_CACHE_HOME", "~/.cache"), os.environ.get("LOCALAPPDATA", "~/Library/Caches")]

@@ -11,14 +11,15 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 
+from dpadmm.kernels.caches import ROOMY
 from dpadmm.kernels.pieces import DOUBLE, INDEX, Matrix, counted, fetch, first_lanes, given_bounds, load
 
 VECTOR_BYTES = 64
 DOUBLES = VECTOR_BYTES // 8
 FLOAT_BYTES = 4
 CACHE_LINE = 64
-FETCH_AHEAD = 10240
-"""Bytes ahead of the rows being read at which the next ones are asked for."""
+FETCH_AHEAD = 10240 if ROOMY else 16384
+"""Bytes ahead of the rows being read at which the next ones are asked for: what is near is not filled up by them."""
 ROWS_ADDED = 8
 """Rows added to a sum at once; blocks are padded to a multiple of it."""
 

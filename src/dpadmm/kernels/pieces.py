@@ -12,6 +12,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 
+from dpadmm.kernels.caches import NEARNESS
+
 INDEX = ir.IntType(64)
 ZERO = INDEX(0)
 DOUBLE = ir.DoubleType()
@@ -98,11 +100,11 @@ def store(builder: Any, vector: Any, address: Any, mask: Any) -> None:
 
 
 def fetch(builder: Any, address: Any) -> None:
-    """Ask for the cache line at an address, into the first cache. A wrong address does no harm."""
+    """Ask for the cache line at an address, near enough to the processor. A wrong address does no harm."""
     number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
     shape = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
     ask = cgutils.get_or_insert_function(builder.module, shape, "llvm.prefetch.p0")
-    builder.call(ask, [builder.bitcast(address, pointer), number(0), number(3), number(1)])
+    builder.call(ask, [builder.bitcast(address, pointer), number(0), number(NEARNESS), number(1)])
 
 
 def first_lanes(builder: Any, count: Any, lanes: int) -> Any:

@@ -6,7 +6,7 @@ import os
 from _thread import LockType, allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import pairwise
@@ -22,14 +22,16 @@ OWN_LIMIT, OTHER_LIMITS = "DPADMM_NUM_THREADS", ("NUMBA_NUM_THREADS", "OMP_NUM_T
 CHUNK_ENTRIES = 1 << 20
 LONGEST_RUN = 1 << 14
 """Rows added one after another, at most: the rounding of a sum grows with it, and is charged."""
-FEWEST_ROWS = 256
+FEWEST_ROWS = 128
 """Dense rows that take far longer to add than it takes to clear a sum and to add it to another."""
-SHARED_BY, WIDE_SHARED_BY = 4, 2
-"""Threads that get the same number of blocks each; so do two. Only two where sums are wide: each is added up by one
-thread after the other, and so many would take as long as what they save."""
-LEAN = 7
-"""Blocks shrink from a seventh above their mean length to a seventh below it. The calling thread takes the first ones:
-helpers begin later and must end no later, because it takes longer to wake a thread than to add what it waits for."""
+SHARED_BY = 4
+"""Threads that get the same number of blocks each; so do two."""
+LEAN_ENTRIES = 5 << 17
+"""Entries by which the first of so few blocks is longer than their mean, times their number, and the last shorter: some
+80 µs. The caller begins with the first one and helpers, which begin later, with the last. So they end no later than the
+caller, which it takes longer to wake than to let work on."""
+LEAST_STEEPNESS = 7
+"""At most a seventh of a block is shifted so."""
 
 PATIENCE = 0.2
 """Seconds a helper waits for another sum."""
@@ -96,10 +98,10 @@ def sum_in_chunks(
 
 @lru_cache(maxsize=64)
 def _bounds(n_rows: int, width: int, effort: int, features: int) -> tuple[tuple[int, int], ...]:
-    """Blocks that shrink along the table, or equal ones where the first would be too long or the last too short."""
+    """Few blocks shrink along the table, if the first is not too long then nor the last too short; others are equal."""
     count = _blocks(n_rows, width, effort, features)
-    unit = LEAN * count
-    lean = n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN and n_rows >= 2 * unit
+    unit = max(LEAST_STEEPNESS, n_rows * width * effort // LEAN_ENTRIES) * count
+    lean = count <= SHARED_BY and n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN and n_rows >= 2 * unit
     ends = (k * n_rows * (unit + lean * (count - k)) // (unit * count) for k in range(count + 1))
     return tuple(pairwise(ends))
 
@@ -114,9 +116,9 @@ def _blocks(n_rows: int, width: int, effort: int, features: int) -> int:
     most = max(2 * CHUNK_ENTRIES, enough) if features else enough
     longest = max(1, min(LONGEST_RUN, most // max(1, width * effort)))
     shortest = max(1, min(LONGEST_RUN, (CHUNK_ENTRIES >> 2) // (max(width, features) + 1)))
-    count, shared_by = -(-n_rows // longest), SHARED_BY if enough == CHUNK_ENTRIES else WIDE_SHARED_BY
+    count = -(-n_rows // longest)
     if count > 1 or n_rows * width * effort > enough:
-        count = -(-count // shared_by) * shared_by
+        count = -(-count // SHARED_BY) * SHARED_BY
     return max(1, min(count, -(-n_rows // shortest)))
 
 
@@ -150,11 +152,11 @@ class _InOrder:
 def _by_threads(
     part: Callable[[int, int], Array], bounds: Sequence[tuple[int, int]], workers: int, total: _InOrder
 ) -> None:
-    """Bring part(start, stop) of each block to a sum; this thread works, too, from the first block on, helpers from the
-    last.
+    """Bring part(start, stop) of each block to a sum; this thread works, too, from the first block on.
 
-    It waits neither for helpers to begin nor for those who came too late to find a block: a thread takes as long to
-    start as many a block takes to add.
+    Helpers take few blocks from the last on, and many in their order: a sum waits for those before it, and holds memory
+    meanwhile. This thread waits neither for helpers to begin nor for those who came too late to find a block: a thread
+    takes as long to start as many a block takes to add.
     """
     waiting, failures = deque(enumerate(bounds)), list[BaseException]()
     at_work = list[LockType]()
@@ -172,13 +174,15 @@ def _by_threads(
         with busy:
             at_work.append(busy)
             try:
-                work(waiting.pop)
+                work(waiting.pop if len(bounds) <= SHARED_BY else waiting.popleft)
             except BaseException as failure:
                 failures.append(failure)
 
     try:
-        for _ in range(workers - 1):
-            _lend(help_out)
+        # A system without another thread to give, or memory for one, leaves all blocks to this one.
+        with suppress(RuntimeError, MemoryError):
+            for _ in range(workers - 1):
+                _lend(help_out)
         work(waiting.popleft)
     finally:
         # Who is not at work yet will find no block.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -12,7 +12,7 @@ from dpadmm import kernels
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.trial import Bench, Runs, Trial
-from dpadmm.kernels import Work
+from dpadmm.estimators.work import work_of
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.randomness import SelectionStream
 
@@ -24,11 +24,11 @@ def draw_lots(
     return [(candidates[stream.below(len(candidates))], stream.below(2**31) if seeded else None) for _ in range(trials)]
 
 
-def engine_of(plan: SearchPlan, n_features: int) -> kernels.Name:
+def engine_of(plan: SearchPlan, table: Any) -> kernels.Name:
     """Kernels for as many trials as are expected: how many there are is secret, and must not decide what is loaded."""
-    share = plan.repetitions.mean / len(plan.bases)
+    times = plan.repetitions.mean / len(plan.bases)
     asked = (query for base in plan.bases for query in base.queries)
-    return kernels.choose(*(Work(math.ceil(share * query.readings), query.denominator, n_features) for query in asked))
+    return kernels.choose(*(work_of(query, table.shape[1], table, times) for query in asked))
 
 
 def best_of(bench: Runs, lots: Iterable[tuple[Candidate, int | None]]) -> Trial:

@@ -259,7 +259,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         payment.check(plan)
         self._require_usable_steps(X)
         model._encoded(X, y, target)
-        engine = engine_of(plan, X.shape[1])
+        engine = engine_of(plan, X)
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
         with payment.reserving(plan), kernels.use(engine):
             lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
