@@ -164,8 +164,8 @@ WISHES: tuple[tuple[str, str, float, Sense, str], ...] = (
         "peak over input",
         1.3,
         "at most",
-        "since a row takes 17 bytes whatever its length, weights are held some twenty times, second moments, blocks and "
-        "plans keep their size, and what is not stored as it is read is copied",
+        "since a row takes 17 bytes whatever its length, weights are held some twenty times, second moments, blocks "
+        "and plans keep their size, and what is not stored as it is read is copied",
     ),
     ("growth", "exponent", 1.15, "at most", "because of the d × d second moment"),
 )
