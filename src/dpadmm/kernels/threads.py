@@ -26,12 +26,12 @@ FEWEST_ROWS = 128
 """Dense rows that take far longer to add than it takes to clear a sum and to add it to another."""
 SHARED_BY = 4
 """Threads that get the same number of blocks each; so do two."""
-LEAN_ENTRIES = 5 << 17
-"""Entries by which the first of so few blocks is longer than their mean, times their number, and the last shorter: some
-80 µs. The caller begins with the first one and helpers, which begin later, with the last. So they end no later than the
-caller, which it takes longer to wake than to let work on."""
-LEAST_STEEPNESS = 7
-"""At most a seventh of a block is shifted so."""
+SHORT = 1 << 23
+"""Entries of a sum that takes a millisecond or so, which is not much longer than to wake a thread."""
+LEAN = 7
+"""Blocks of a short sum shrink from a seventh above their mean length to a seventh below it. The caller begins with the
+first one and helpers, which begin later, with the last: so they end no later than the caller, which it would take
+longer to wake than to let work on."""
 
 PATIENCE = 0.2
 """Seconds a helper waits for another sum."""
@@ -85,11 +85,11 @@ def sum_in_chunks(
     features : int
         Of a sparse row, which has fewer entries.
     """
-    bounds = _bounds(n_rows, width, effort, features)
-    workers = min(allowed(), len(bounds)) if parallel and n_rows * width * effort >= WORTH_THREADS else 1
+    bounds, entries = _bounds(n_rows, width, effort, features), n_rows * width * effort
+    workers = min(allowed(), len(bounds)) if parallel and entries >= WORTH_THREADS else 1
     total = _InOrder()
     if workers > 1:
-        _by_threads(part, bounds, workers, total)
+        _by_threads(part, bounds, workers, total, from_both_ends=entries <= SHORT)
     else:
         for number, each in enumerate(bounds):
             total.bring(number, part(*each))
@@ -98,10 +98,11 @@ def sum_in_chunks(
 
 @lru_cache(maxsize=64)
 def _bounds(n_rows: int, width: int, effort: int, features: int) -> tuple[tuple[int, int], ...]:
-    """Few blocks shrink along the table, if the first is not too long then nor the last too short; others are equal."""
+    """Equal blocks; those of a short sum shrink along the table, unless the first would be too long or the last too
+    short."""
     count = _blocks(n_rows, width, effort, features)
-    unit = max(LEAST_STEEPNESS, n_rows * width * effort // LEAN_ENTRIES) * count
-    lean = count <= SHARED_BY and n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN and n_rows >= 2 * unit
+    unit, short = LEAN * count, n_rows * width * effort <= SHORT
+    lean = short and n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN and n_rows >= 2 * unit
     ends = (k * n_rows * (unit + lean * (count - k)) // (unit * count) for k in range(count + 1))
     return tuple(pairwise(ends))
 
@@ -150,13 +151,17 @@ class _InOrder:
 
 
 def _by_threads(
-    part: Callable[[int, int], Array], bounds: Sequence[tuple[int, int]], workers: int, total: _InOrder
+    part: Callable[[int, int], Array],
+    bounds: Sequence[tuple[int, int]],
+    workers: int,
+    total: _InOrder,
+    from_both_ends: bool,
 ) -> None:
     """Bring part(start, stop) of each block to a sum; this thread works, too, from the first block on.
 
-    Helpers take few blocks from the last on, and many in their order: a sum waits for those before it, and holds memory
-    meanwhile. This thread waits neither for helpers to begin nor for those who came too late to find a block: a thread
-    takes as long to start as many a block takes to add.
+    Helpers take blocks in their order, too, or from the last on: sums of these wait for all before them, in memory, and
+    are then added at once, which short sums can bear. This thread waits neither for helpers to begin nor for those who
+    came too late to find a block: a thread takes as long to start as many a block takes to add.
     """
     waiting, failures = deque(enumerate(bounds)), list[BaseException]()
     at_work = list[LockType]()
@@ -174,7 +179,7 @@ def _by_threads(
         with busy:
             at_work.append(busy)
             try:
-                work(waiting.pop if len(bounds) <= SHARED_BY else waiting.popleft)
+                work(waiting.pop if from_both_ends else waiting.popleft)
             except BaseException as failure:
                 failures.append(failure)
 
