@@ -98,11 +98,10 @@ def sum_in_chunks(
 
 @lru_cache(maxsize=64)
 def _bounds(n_rows: int, width: int, effort: int, features: int) -> tuple[tuple[int, int], ...]:
-    """Equal blocks; those of a short sum shrink along the table, unless the first would be too long or the last too
-    short."""
+    """Equal blocks; those of a short sum, which are few, shrink along the table, unless the first would be too long."""
     count = _blocks(n_rows, width, effort, features)
     unit, short = LEAN * count, n_rows * width * effort <= SHORT
-    lean = short and n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN and n_rows >= 2 * unit
+    lean = short and n_rows * (unit + count - 1) <= unit * count * LONGEST_RUN
     ends = (k * n_rows * (unit + lean * (count - k)) // (unit * count) for k in range(count + 1))
     return tuple(pairwise(ends))
 
