@@ -19,7 +19,7 @@ from experiments.common import markdown_table, mean_and_error, train_test
 
 CASES = (("mushrooms", 0.1), ("ipums_br", 0.2), ("ipums_br", 0.05), ("adult", 0.05), ("adult", None), ("a9a", None))
 EPSILONS = (0.1, 0.2, 0.4, 1.0)
-REASSURED = "dpadmm.solvers.auto.solver.reassured"
+LIFTED = "dpadmm.solvers.auto.doubt.lifted"
 HEADER = ["data", "share", "ε", "commonest class", "auto", "unheard", "random order", "random order, unheard"]
 
 Split = tuple[Any, np.ndarray, Any, np.ndarray]
@@ -44,7 +44,7 @@ def accuracy(split: Split, epsilon: float, seed: int, shuffle: bool, listening: 
         rng = np.random.default_rng(seed)
         y, y_new = rng.permutation(y), rng.permutation(y_new)
     model = DPLogisticRegression(epsilon, 1 / len(y) ** 2, classes=np.unique(y), random_state=seed)
-    with nullcontext() if listening else mock.patch(REASSURED, lambda trust, agreement: trust):
+    with nullcontext() if listening else mock.patch(LIFTED, return_value=0.0):
         return float(model.fit(X, y).score(X_new, y_new))
 
 

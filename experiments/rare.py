@@ -34,7 +34,7 @@ EPSILONS = (0.05, 0.1, 0.2, 0.4, 1.0)
 VARIANTS = {
     "auto": {},
     "not longer": {"lengthening": lambda likeness, z, coordinates: np.ones(len(z))},
-    "wide prior": {"usual_prior": lambda prior_scale, likeness: prior_scale},
+    "wide prior": {"usual_prior": lambda prior_scale, alike_prior_scale, likeness: prior_scale},
 }
 """What replaces functions of the solver."""
 HEADER = ["data", "share", "ε", *VARIANTS, *(f"log-loss, {variant}" for variant in VARIANTS), "signal"]

@@ -105,7 +105,7 @@ def test_other_fits_have_not(share, choices, monkeypatch):
     [(5.0, 0.0, 5.0), (5.0, 1.0, 3.0), (5.0, 0.5, 4.0), (3.0, 1.0, 3.0), (2.0, 1.0, 2.0)],
 )
 def test_the_prior_is_widened_as_far_as_labels_are_mixed(scale, alike, expected):
-    assert usual_prior(scale, alike) == expected
+    assert usual_prior(scale, 3.0, alike) == expected
 
 
 @pytest.mark.parametrize(("told", "narrower"), [(1.0, True), (0.0, False)])
@@ -115,6 +115,6 @@ def test_under_strong_noise_alike_labels_keep_the_usual_prior(told, narrower, mo
     monkeypatch.setattr(solver, "likeness", lambda correlation, coordinates: told)
     monkeypatch.setattr(solver, "lengthening", lambda likeness, z, coordinates: np.ones(len(z)))
     usual = model.fit(X, y).weights_
-    monkeypatch.setattr(solver, "usual_prior", lambda prior_scale, likeness: prior_scale)
+    monkeypatch.setattr(solver, "usual_prior", lambda prior_scale, alike_prior_scale, likeness: prior_scale)
     widened = model.fit(X, y).weights_
     assert (np.linalg.norm(usual) < np.linalg.norm(widened)) == narrower

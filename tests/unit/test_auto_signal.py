@@ -8,11 +8,32 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpadmm import DPLogisticRegression
-from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.doubt import CONVINCING, LEAST_TRUST, REASSURING, agreement, beyond_noise, reassured, trust
+from dpadmm import DPLinearSVC, DPLogisticRegression
+from dpadmm.problem.losses import HuberisedHinge, Logistic
+from dpadmm.solvers.auto.coordinates import FLATTENING, Coordinates
+from dpadmm.solvers.auto.doubt import (
+    CONVINCING,
+    EVEN_REASSURED_LATER,
+    LEAST_TRUST,
+    NO_DOUBT,
+    REASSURING,
+    UNGUESSED,
+    Doubt,
+    agreement,
+    beyond_noise,
+    doubted,
+)
 from dpadmm.solvers.auto.fusion import Evidence
-from dpadmm.solvers.auto.rules import LossModel, choose_rules
+from dpadmm.solvers.auto.rules import (
+    NO_WEAK_NOISE,
+    WEAK_CAP,
+    WEAK_CURVATURE,
+    WEAK_FLATTENING,
+    WEAK_NOISE,
+    LossModel,
+    choose_rules,
+    loss_model,
+)
 
 D, NOISE, DOUBT = 60, 0.01, 1.5
 
@@ -37,7 +58,13 @@ def released(rng: np.random.Generator, mean_label: float, signal: float) -> np.n
 def trusts(mean_label: float, signal: float, mass: float = 0.5, direction: np.ndarray | None = None) -> np.ndarray:
     rng = np.random.default_rng(0)
     coordinates = coordinates_of(mass, mean_row() if direction is None else direction)
-    return np.array([trust(released(rng, mean_label, signal), coordinates, NOISE, 0.0, DOUBT) for _ in range(200)])
+    drawn = [released(rng, mean_label, signal) for _ in range(200)]
+    return np.array([unheard(doubted(seen, coordinates, NOISE, 0.0, DOUBT)) for seen in drawn])
+
+
+def unheard(doubt: Doubt) -> float:
+    """The trust that is left before any gradient is heard, where margins along the top direction are longer."""
+    return doubt.trust(0.0, 2.0, 1.0)
 
 
 def test_eigenvalues_are_those_of_the_model():
@@ -47,7 +74,8 @@ def test_eigenvalues_are_those_of_the_model():
 
 def test_noise_alone_is_centred_at_zero_with_unit_spread():
     rng, values = np.random.default_rng(1), np.linspace(0.5, 1.0, D)
-    found = [beyond_noise(NOISE * rng.standard_normal(D), values, NOISE) for _ in range(2000)]
+    noise = np.full(D, NOISE**2)
+    found = [beyond_noise(noise * rng.standard_normal(D) ** 2, values, noise) for _ in range(2000)]
     assert abs(np.mean(found)) < 0.1
     assert np.std(found) == pytest.approx(1.0, abs=0.1)
 
@@ -82,17 +110,51 @@ def test_the_direction_of_the_mean_row_says_nothing_about_a_signal():
 
 
 def test_gradients_lift_doubt_and_never_raise_it():
-    assert reassured(0.25, -30.0) == reassured(0.25, REASSURING) == 0.25
-    assert reassured(0.25, (REASSURING + CONVINCING) / 2) == pytest.approx(0.625)
-    assert reassured(0.25, CONVINCING) == reassured(0.25, 300.0) == 1.0
+    doubt = Doubt(uneven=1.0)
+    assert doubt.trust(-30.0, 1.0, 1.0) == doubt.trust(REASSURING, 1.0, 1.0) == LEAST_TRUST
+    assert doubt.trust((REASSURING + CONVINCING) / 2, 1.0, 1.0) == pytest.approx((1 + LEAST_TRUST) / 2)
+    assert doubt.trust(CONVINCING, 1.0, 1.0) == doubt.trust(300.0, 1.0, 1.0) == 1.0
+
+
+def test_doubted_margins_of_even_classes_are_shorter_than_that_of_the_common_direction():
+    doubt = Doubt(even=1.0)
+    assert doubt.trust(REASSURING + EVEN_REASSURED_LATER, 0.1, 2.0) * 2.0 == pytest.approx(UNGUESSED * 0.1)
+    assert doubt.trust(CONVINCING + EVEN_REASSURED_LATER, 0.1, 2.0) == 1.0
+    assert doubt.trust(0.0, 50.0, 2.0) == LEAST_TRUST
+    assert doubt.trust(0.0, 0.0, 0.0) == 0.0
+
+
+def test_the_stronger_doubt_decides():
+    assert Doubt(uneven=1.0, even=0.5).trust(0.0, 0.1, 2.0) == LEAST_TRUST
+    assert Doubt(uneven=0.5, even=1.0).trust(0.0, 0.1, 2.0) == pytest.approx(UNGUESSED * 0.05)
 
 
 def test_an_uncertain_direction_explains_more():
     """The tilt of a noisy top direction turns a mean label into what looks like signal."""
     coordinates, rng = coordinates_of(0.5, mean_row()), np.random.default_rng(2)
     seen = released(rng, -0.5, 9 * NOISE)
-    assert trust(seen, coordinates, NOISE, 0.0, DOUBT) == 1.0
-    assert trust(seen, coordinates, NOISE, 0.05, DOUBT) < 1.0
+    assert doubted(seen, coordinates, NOISE, 0.0, DOUBT) == NO_DOUBT
+    assert doubted(seen, coordinates, NOISE, 0.05, DOUBT).uneven > 0
+
+
+def even_doubts(mean_label: float, noise_std: float, signal: float, label_noise: float = 0.0) -> np.ndarray:
+    rng, coordinates = np.random.default_rng(5), coordinates_of(0.5, mean_row())
+    drawn = [noise_std / NOISE * released(rng, mean_label * NOISE / noise_std, signal) for _ in range(200)]
+    return np.array([doubted(seen, coordinates, noise_std, 0.0, DOUBT, label_noise).even for seen in drawn])
+
+
+def test_nearly_even_labels_without_signal_are_doubted_once_the_budget_would_show_one():
+    assert even_doubts(-0.1, 0.1 * NOISE, 0.0).mean() > 0.8
+    assert even_doubts(-0.1, 2 * NOISE, 0.0).mean() < 0.05
+    assert even_doubts(0.0, 0.1 * NOISE, 0.0).mean() < 0.01
+    assert even_doubts(-0.1, 0.1 * NOISE, 20 * NOISE).max() == 0.0
+
+
+def test_what_few_rows_leave_to_chance_is_no_signal():
+    """Labels in random order correlate with every direction by √(λ/n)."""
+    by_chance = math.sqrt(0.5 / 2000) / 0.1
+    assert even_doubts(-0.1, 0.1 * NOISE, by_chance).mean() < 0.1
+    assert even_doubts(-0.1, 0.1 * NOISE, by_chance, 1 / 2000).mean() > 0.3
 
 
 @pytest.mark.parametrize(
@@ -110,30 +172,52 @@ def test_nothing_is_doubted_where_the_commonest_class_would_not_do_better_or_can
 
 
 def test_doubt_follows_public_numbers():
-    logistic, regression = LossModel(0.5, 0.25, calibrated=True), LossModel(1.0, 1.0, exact=True)
-    assert choose_rules(1000.0, 100, 2, logistic).doubt == pytest.approx(1.5)
-    assert choose_rules(100.0, 100, 2, logistic).doubt < -4
+    classifiers, regression = (loss_model(Logistic()), loss_model(HuberisedHinge())), LossModel(1.0, 1.0, exact=True)
+    for model in classifiers:
+        assert choose_rules(1000.0, 100, 2, model).doubt == pytest.approx(1.5)
+        assert choose_rules(100.0, 100, 2, model).doubt < -4
     assert choose_rules(1000.0, 100, 2, regression).doubt is None
+
+
+def test_margins_of_a_hinge_are_short_and_of_alike_labels_shorter():
+    logistic, hinge = (choose_rules(1000.0, 100, 2, loss_model(loss)) for loss in (Logistic(), HuberisedHinge()))
+    assert hinge.alike_prior_scale < hinge.prior_scale < logistic.prior_scale
+    assert (hinge.calibrated, logistic.calibrated) == (False, True)
+
+
+def test_coordinates_are_whiter_the_cap_smaller_and_the_model_flatter_where_noise_is_weak():
+    strong, weak, sparse = (
+        choose_rules(100 / nu, 100, 2, loss_model(Logistic()), chooses)
+        for nu, chooses in ((NO_WEAK_NOISE, False), (WEAK_NOISE, False), (WEAK_NOISE, True))
+    )
+    assert strong.flattening == sparse.flattening == FLATTENING
+    assert weak.flattening == pytest.approx(FLATTENING * WEAK_FLATTENING)
+    assert weak.cap == pytest.approx(sparse.cap * WEAK_CAP)
+    assert weak.curvature == pytest.approx(sparse.curvature * WEAK_CURVATURE)
+    other = choose_rules(100 / WEAK_NOISE, 100, 2, loss_model(HuberisedHinge()))
+    assert other.flattening == FLATTENING
 
 
 @pytest.mark.parametrize("choice", [{"fit_intercept": False}, {"row_norm": 10.0}])
 def test_rows_shorter_than_declared_and_models_without_intercept_are_not_doubted(choice, monkeypatch):
-    def asked(*_: object) -> float:
+    def asked(*_: object) -> Doubt:
         raise AssertionError("doubted")
 
-    monkeypatch.setattr("dpadmm.solvers.auto.solver.trust", asked)
+    monkeypatch.setattr("dpadmm.solvers.auto.solver.doubted", asked)
     X, y = np.eye(5)[np.arange(500) % 5], np.arange(500) % 4 == 0
     with pytest.raises(AssertionError, match="doubted"):
         DPLogisticRegression(1.0, 1e-6, classes=[False, True], random_state=0).fit(X, y)
     DPLogisticRegression(1.0, 1e-6, classes=[False, True], random_state=0, **choice).fit(X, y)
 
 
-def score_beyond_the_commonest_class(seed: int, chance: Callable[[np.ndarray], np.ndarray]) -> float:
+def score_beyond_the_commonest_class(
+    seed: int, chance: Callable[[np.ndarray], np.ndarray], kind: type = DPLogisticRegression, epsilon: float = 0.1
+) -> float:
     """Twenty features of three categories, nμ about 180."""
     rng = np.random.default_rng(seed)
     X = np.concatenate([np.eye(3)[rng.integers(0, 3, 16_000)] for _ in range(20)], axis=1)
     y = (rng.random(16_000) < chance(X)).astype(int)
-    model = DPLogisticRegression(0.1, 1e-6, classes=[0, 1], random_state=seed).fit(X[:8000], y[:8000])
+    model = kind(epsilon, 1e-6, classes=[0, 1], random_state=seed).fit(X[:8000], y[:8000])
     share = float(y[8000:].mean())
     return model.score(X[8000:], y[8000:]) - max(share, 1 - share)
 
@@ -142,6 +226,24 @@ def test_labels_without_signal_are_predicted_nearly_as_well_as_by_the_commonest_
     """Without doubt 0.005 of accuracy are lost."""
     lost = [-score_beyond_the_commonest_class(seed, lambda X: np.full(len(X), 0.25)) for seed in range(12)]
     assert np.mean(lost) < 0.003
+
+
+def test_so_they_are_by_a_hinge():
+    """With the prior of the logistic loss and without doubt 0.011 are lost."""
+    lost = [-score_beyond_the_commonest_class(seed, lambda X: np.full(len(X), 0.25), DPLinearSVC) for seed in range(12)]
+    assert np.mean(lost) < 0.003
+
+
+def test_so_they_are_where_classes_are_nearly_even(monkeypatch):
+    def lost() -> float:
+        found = [
+            score_beyond_the_commonest_class(seed, lambda X: np.full(len(X), 0.45), epsilon=0.5) for seed in range(8)
+        ]
+        return -float(np.mean(found))
+
+    assert lost() < 0.006
+    monkeypatch.setattr("dpadmm.solvers.auto.solver.doubted", lambda *_: NO_DOUBT)
+    assert lost() > 0.012
 
 
 def test_a_signal_that_can_be_told_is_not_lost():
@@ -163,7 +265,7 @@ def score_of_a_rare_class(seed: int) -> float:
 
 def test_gradients_find_a_signal_that_the_first_release_overlooks(monkeypatch):
     heard = [score_of_a_rare_class(seed) for seed in range(8)]
-    monkeypatch.setattr("dpadmm.solvers.auto.solver.reassured", lambda trust, agreement: trust)
+    monkeypatch.setattr("dpadmm.solvers.auto.doubt.lifted", lambda agreement: 0.0)
     unheard = [score_of_a_rare_class(seed) for seed in range(8)]
     assert np.mean(heard) > np.mean(unheard) + 0.008
 

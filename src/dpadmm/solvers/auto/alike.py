@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.rules import USUAL_PRIOR_SCALE
 
 Array = NDArray[np.float64]
 
@@ -54,9 +53,9 @@ def likeness(correlation: Array, coordinates: Coordinates) -> float:
     return _rising(1 - mean_label(correlation, coordinates) ** 2, MIXED, ALIKE)
 
 
-def usual_prior(prior_scale: float, likeness: float) -> float:
-    """The variance of the margins under the prior, widened only as far as labels are not alike."""
-    return prior_scale - likeness * max(prior_scale - USUAL_PRIOR_SCALE, 0.0)
+def usual_prior(prior_scale: float, alike_prior_scale: float, likeness: float) -> float:
+    """The variance of the margins under the prior, beyond `alike_prior_scale` only as far as labels are not alike."""
+    return prior_scale - likeness * max(prior_scale - alike_prior_scale, 0.0)
 
 
 def lengthening(likeness: float, z: Array, coordinates: Coordinates) -> Array:

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 SMALLEST_EIGENVALUE = 1e-10
 FLATTENING = 0.25
-"""Directions of eigenvalue λ get energy proportional to λ^0.25: between whitening (0) and none (1)."""
+"""Directions of eigenvalue λ get energy proportional to λ^0.25 unless noise is weak: between whitening (0) and none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,11 @@ class Coordinates:
     length: float
 
     @classmethod
-    def whiten(cls, second_moment: Array, length: float) -> Self:
+    def whiten(cls, second_moment: Array, length: float, flattening: float = FLATTENING) -> Self:
         """Coordinates for rows whose second moment, divided by `length`², is `second_moment` (trace one)."""
         values, basis = np.linalg.eigh(second_moment)
         values = np.maximum(values, SMALLEST_EIGENVALUE)
-        energy = values**FLATTENING
+        energy = values**flattening
         energy = energy / energy.sum()
         roots = np.sqrt(values)
         return cls(basis, energy, energy / values / length**2, roots / roots.sum() / energy, length)

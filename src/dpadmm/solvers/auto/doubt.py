@@ -5,11 +5,16 @@ mean row, which the top direction of the second moment follows. Whatever lies be
 size: that of the correlation, and that of the direction. Where nothing more is seen, the commonest class is the
 better guess, and directions beyond the top one are mistrusted. Gradients, which have most of the budget, may lift the
 doubt again: a signal that one release cannot tell from noise makes them agree with it more than noise does.
+
+Where one class is commoner by far, a little trust is left, which is too little to guess by and enough to use a signal
+that was overlooked. Where classes are nearly even, any guess is a guess by the signal, so trust is all or nothing;
+labels are then doubted only if the budget is large enough for every signal that is worth more than the commonest class.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,9 +41,63 @@ The noise of the first release comes back through the model wherever its curvatu
 without signal agree as well, mostly by less than seven (`experiments/imbalance.py`).
 """
 
+EVEN_LATER, EVEN_RAMP = 0.5, 1.0
+"""For classes that are nearly even: doubt ends so many standard deviations later, and within so many."""
 
-def trust(correlation: Array, coordinates: Coordinates, noise_std: float, moment_std: float, doubt: float) -> float:
-    """Factor on the margins of all directions but the top one.
+EVEN_REASSURED_LATER = 3.0
+"""For them the gradients must agree by so much more: margins of even classes are longer, and so is what comes back."""
+
+WORTH_SEEING, ALL_SEEN = 2.0, 4.0
+"""Standard deviations a signal as strong as the mean label must show for even classes to be doubted, and in full."""
+
+STRONGEST_MEAN = 0.02
+"""Squared mean label up to which classes are compared with it so: beyond, a threshold uses far weaker signals, too."""
+
+UNGUESSED = 0.3
+"""Size of doubted margins against that of the top direction, at which next to no row is called by them."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """How little of a signal the first release shows: from zero, none is doubted, to one.
+
+    Attributes
+    ----------
+    uneven, even : float
+        As far as one class is commoner by far, and as far as classes are nearly even.
+    """
+
+    uneven: float = 0.0
+    even: float = 0.0
+
+    def trust(self, agreement: float, common: float, signal: float) -> float:
+        """Factor on the margins of all directions but the top one, once the gradients were heard.
+
+        Parameters
+        ----------
+        agreement : float
+            Of the gradients with the first release.
+        common, signal : float
+            Root mean square of the margins along the top direction, and along the others.
+        """
+        uneven = (1 - LEAST_TRUST) * self.uneven * (1 - lifted(agreement))
+        left = min(LEAST_TRUST, UNGUESSED * common / max(signal, 1e-30))
+        even = (1 - left) * self.even * (1 - lifted(agreement - EVEN_REASSURED_LATER))
+        return 1 - max(uneven, even)
+
+
+NO_DOUBT = Doubt()
+
+
+def doubted(
+    correlation: Array,
+    coordinates: Coordinates,
+    noise_std: float,
+    moment_std: float,
+    doubt: float,
+    label_noise: float = 0.0,
+) -> Doubt:
+    """What the first release leaves in doubt.
 
     Parameters
     ----------
@@ -48,21 +107,25 @@ def trust(correlation: Array, coordinates: Coordinates, noise_std: float, moment
         Noise of the correlation and of the second moment.
     doubt : float
         Standard deviations beyond the noise from which a signal is fully trusted.
+    label_noise : float
+        One over the number of rows: what their finite number adds to the noise, in units of the labels' variance.
     """
     if not follows_mean_row(coordinates):
-        return 1.0
+        return NO_DOUBT
     values = coordinates.eigenvalues
+    top, below = float(values[-1]), values[:-1]
     seen = coordinates.basis.T @ correlation
-    tilt = float(seen[-1]) * moment_std / (math.sqrt(2) * float(values[-1]))
-    excess = beyond_noise(seen[:-1], values[:-1], math.hypot(noise_std, tilt))
-    mistrust = (1 - LEAST_TRUST) * min(max((doubt - excess) / RAMP, 0.0), 1.0)
-    return 1 - mistrust * min(1.0, 4 * mean_label(correlation, coordinates) ** 2)
-
-
-def reassured(trust: float, agreement: float) -> float:
-    """The trust that is left to the first release's doubt once the gradients were heard."""
-    lifted = min(max((agreement - REASSURING) / (CONVINCING - REASSURING), 0.0), 1.0)
-    return trust + lifted * (1 - trust)
+    tilt = float(seen[-1]) * moment_std / (math.sqrt(2) * top)
+    squared_mean = mean_label(correlation, coordinates) ** 2
+    unevenness = min(1.0, 4 * squared_mean)
+    noise = np.full(len(below), noise_std**2 + tilt**2)
+    uneven = unevenness * _share((doubt - beyond_noise(seen[:-1] ** 2, below, noise)) / RAMP)
+    # A mean label is seen with its own noise, which is no reason to prefer the commonest class.
+    certain = min(max(squared_mean - noise_std**2 / top, 0.0), STRONGEST_MEAN)
+    noise += label_noise * (1 - min(squared_mean, 1.0)) * below
+    worth = _share((_rise(certain * below, below, noise) - WORTH_SEEING) / (ALL_SEEN - WORTH_SEEING))
+    unseen = _share((doubt + EVEN_LATER - beyond_noise(seen[:-1] ** 2, below, noise)) / EVEN_RAMP)
+    return Doubt(uneven, (1 - unevenness) * worth * unseen)
 
 
 def agreement(first: Evidence, later: Evidence, coordinates: Coordinates) -> float:
@@ -72,8 +135,21 @@ def agreement(first: Evidence, later: Evidence, coordinates: Coordinates) -> flo
     return float(weight @ product[:-1]) / math.sqrt(float(weight @ weight))
 
 
-def beyond_noise(seen: Array, values: Array, noise_std: float) -> float:
+def beyond_noise(squares: Array, values: Array, noise: Array) -> float:
     """Standard deviations by which squared correlations exceed those of noise: centred at zero without signal."""
+    return _rise(squares - noise, values, noise)
+
+
+def _rise(squares: Array, values: Array, noise: Array) -> float:
+    """Weighted sum of squared correlations, in standard deviations of that of squared noise."""
     weight = values**SIGNAL_DECAY
-    excess = (seen / noise_std) ** 2 - 1
-    return float(weight @ excess) / math.sqrt(2 * float(weight @ weight))
+    return float(weight @ (squares / noise)) / math.sqrt(2 * float(weight @ weight))
+
+
+def lifted(agreement: float) -> float:
+    """The share of a doubt that gradients lift which agree with the first release by so much."""
+    return _share((agreement - REASSURING) / (CONVINCING - REASSURING))
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

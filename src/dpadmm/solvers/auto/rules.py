@@ -15,6 +15,7 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
+from dpadmm.solvers.auto.coordinates import FLATTENING
 
 SUFFICIENT_STATISTICS_UP_TO = 3000
 """Largest number of features for which a d × d second moment is asked."""
@@ -44,7 +45,11 @@ class Rules:
         Largest descent slope at zero.
     prior_scale : float
         Variance of the margins under the prior: tiny budgets do better with a wide one, which keeps what is seen,
-        unless labels are nearly all alike (`alike.usual_prior`).
+        unless labels are nearly all alike.
+    alike_prior_scale : float
+        The same, at most, as far as labels are nearly all alike (`alike.usual_prior`).
+    calibrated : bool
+        Whether margins mean probabilities: those of a rare class may then be lengthened (`alike.lengthening`).
     recency : float
         Estimate number t of a phase weighs t^recency: later ones are nearer the optimum, but averages need them all.
     confidence : float
@@ -53,8 +58,13 @@ class Rules:
         Share of μ² for the curvature along single features, asked once if it is not zero.
     doubt : float or None
         Standard deviations beyond the noise up to which the first release counts as labels without signal
-        (`doubt.trust`). The release is a quarter of the budget: where noise is strong it proves nothing, and little
+        (`doubt.doubted`). The release is a quarter of the budget: where noise is strong it proves nothing, and little
         or nothing is doubted.
+    flattening : float
+        Energy of a direction of eigenvalue λ in whitened coordinates is proportional to λ^flattening.
+    label_noise : float
+        One over the public number of rows: what chance leaves of a correlation with labels that have no signal, in
+        units of their variance.
     """
 
     cap: float
@@ -68,10 +78,14 @@ class Rules:
     curvature: float
     slope_unit: float
     prior_scale: float = USUAL_PRIOR_SCALE
+    alike_prior_scale: float = USUAL_PRIOR_SCALE
+    calibrated: bool = False
     recency: float = 0.5
     confidence: float = 1.0
     doubt: float | None = None
     curvature_share: float = 0.0
+    flattening: float = FLATTENING
+    label_noise: float = 0.0
 
     def __post_init__(self) -> None:
         for name in (
@@ -82,11 +96,14 @@ class Rules:
             "curvature",
             "slope_unit",
             "prior_scale",
+            "alike_prior_scale",
             "confidence",
         ):
             number(name, getattr(self, name), strict=True)
         number("recency", self.recency)
         number("curvature_share", self.curvature_share)
+        number("flattening", self.flattening)
+        number("label_noise", self.label_noise)
         count("final_rounds", self.final_rounds, minimum=1)
         if count("refine_rounds", self.refine_rounds):
             number("refine_share", self.refine_share, strict=True)
@@ -109,22 +126,31 @@ class LossModel:
         Whether the loss is quadratic, so that the moments are all there is to know.
     calibrated : bool
         Whether margins mean probabilities that a cap is known to overstate.
+    labels : bool
+        Whether targets are two classes, so that one of them may be the better guess for all rows.
+    margins : float
+        Variance of the margins against those of the logistic loss, for a prior of all labels.
+    alike_margins : float
+        The same where nearly all labels are alike.
     """
 
     slope_unit: float
     curvature: float
     exact: bool = False
     calibrated: bool = False
+    labels: bool = False
+    margins: float = 1.0
+    alike_margins: float = 1.0
 
 
 def loss_model(loss: Loss) -> LossModel | None:
     """The model of a loss, or None where there is none."""
     if isinstance(loss, Logistic):
-        return LossModel(0.5, 0.25, calibrated=True)
+        return LossModel(0.5, 0.25, calibrated=True, labels=True)
     if isinstance(loss, Softmax):
         return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes)
     if isinstance(loss, HuberisedHinge):
-        return LossModel(1.0, 0.5)
+        return LossModel(1.0, 0.5, labels=True, margins=0.5, alike_margins=0.25)
     if isinstance(loss, Squared) and loss.n_tasks == 1:
         return LossModel(1.0, 1.0, exact=True)
     if isinstance(loss, Huber) and loss.n_tasks == 1:
@@ -138,6 +164,13 @@ CURVATURE_SHARE, CURVED_MOMENT_SHARE = 0.04, 0.16
 CURVED_ROUNDS, CURVED_RECENCY = 2, 0.4
 """Where curvature is asked for, twice as many final rounds, because a coefficient that was freed has far to go; their
 estimates are averaged more evenly, as more of them are late."""
+
+WEAK_NOISE, NO_WEAK_NOISE = 0.04, 0.12
+"""nu up to which noise is weak, and from which it is not."""
+
+WEAK_CAP, WEAK_CURVATURE, WEAK_FLATTENING = 0.8, 0.8, 0.4
+"""Factors where noise is weak (logistic loss, no sparse penalty): whiter coordinates spread the rows' lengths, so fewer
+rows exceed a smaller cap, and a model of less curvature arrives sooner (`experiments/weak_noise.py`)."""
 
 CURVATURE_UP_TO = 1000
 """Features of a table whose curvature is asked for: solving with it takes the cube of them in every round."""
@@ -159,8 +192,11 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
     moment = CURVED_MOMENT_SHARE if curved else 0.20 if refine else 0.25
     final = (CURVED_ROUNDS if curved else 1) * (rounds - first)
     curvature_share = CURVATURE_SHARE if curved else 0.0
+    weak = _weakness(nu) if model.calibrated and not sparse else 0.0
+    cap = min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0)
+    bend = model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature
     return Rules(
-        cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
+        cap=cap * (1 - weak * (1 - WEAK_CAP)),
         refine_rounds=first,
         final_rounds=final,
         moment_share=moment,
@@ -168,11 +204,19 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         spectrum_share=0.04 if refine else 0.0,
         final_share=0.79 - moment - curvature_share if refine else 1 - moment - curvature_share,
         balance=0.5 if n_classes == 2 else 0.25,
-        curvature=model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature,
+        curvature=bend * (1 - weak * (1 - WEAK_CURVATURE)),
         slope_unit=model.slope_unit,
-        prior_scale=min(max(10 * nu - 2, USUAL_PRIOR_SCALE), 5.0),
+        prior_scale=model.margins * min(max(10 * nu - 2, USUAL_PRIOR_SCALE), 5.0),
+        alike_prior_scale=model.alike_margins * USUAL_PRIOR_SCALE,
+        calibrated=model.calibrated,
         recency=CURVED_RECENCY if curved else min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
-        doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.calibrated else None,
+        doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.labels else None,
         curvature_share=curvature_share,
+        flattening=FLATTENING * (1 - weak * (1 - WEAK_FLATTENING)),
     )
+
+
+def _weakness(nu: float) -> float:
+    """From zero, where noise is not weak, to one."""
+    return min(max((NO_WEAK_NOISE - nu) / (NO_WEAK_NOISE - WEAK_NOISE), 0.0), 1.0)

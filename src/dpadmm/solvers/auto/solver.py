@@ -32,7 +32,7 @@ from dpadmm.solvers.auto.alike import lengthening, likeness, usual_prior
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
-from dpadmm.solvers.auto.doubt import agreement, reassured, trust
+from dpadmm.solvers.auto.doubt import NO_DOUBT, Doubt, agreement, doubted
 from dpadmm.solvers.auto.faded import measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
@@ -56,7 +56,7 @@ class AutoState:
     older: tuple[Evidence, ...]
     track: Track
     correlation: Array
-    trust: float = 1.0
+    doubt: Doubt = NO_DOUBT
     likeness: float = 0.0
 
 
@@ -121,6 +121,7 @@ class Auto:
             rules = choose_rules(signal, features, classes, model, steps is None and _chooses_features(problem))
         else:
             rules = choose_wide_rules(signal, features, classes, model)
+        rules = replace(rules, label_noise=1 / setting.n_rows)
         if steps is not None:
             if count("steps", steps, minimum=1) < 2:
                 raise InvalidParameter(f"steps={steps} with solver 'auto'", "steps >= 2", "give it two steps or more")
@@ -183,7 +184,7 @@ class Auto:
         state = replace(
             state,
             correlation=_centred(correlation),
-            trust=self._trust(correlation, coordinates, problem, oracle),
+            doubt=self._doubt(correlation, coordinates, problem, oracle),
             likeness=self._likeness(correlation, coordinates, problem),
         )
         state = self._enter(state, problem, coordinates, oracle, ())
@@ -222,19 +223,19 @@ class Auto:
         return self._solve(replace(state, track=track), problem, fuse(newest, state.older), confidence)
 
     def _reads_labels(self, coordinates: Coordinates | SpikedCoordinates, problem: Problem) -> bool:
-        """Whether the first release tells of the labels: margins mean probabilities, rows are as long as declared and
+        """Whether the first release tells of the labels: there are two classes, rows are as long as declared and
         have an intercept that can carry a majority."""
         return self.rules.doubt is not None and problem.unit_rows and isinstance(coordinates, Coordinates)
 
-    def _trust(
+    def _doubt(
         self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem, oracle: Oracle
-    ) -> float:
+    ) -> Doubt:
         if not self._reads_labels(coordinates, problem):
-            return 1.0
+            return NO_DOUBT
         assert isinstance(coordinates, Coordinates)
         assert self.rules.doubt is not None
-        noise = oracle.noise_std("moments")
-        return trust(correlation, coordinates, noise, self._moment_noise(oracle), self.rules.doubt)
+        noise, moment_noise = oracle.noise_std("moments"), self._moment_noise(oracle)
+        return doubted(correlation, coordinates, noise, moment_noise, self.rules.doubt, self.rules.label_noise)
 
     def _moment_noise(self, oracle: Oracle) -> float:
         """Of an entry of the first second moment, of rows divided by their norm."""
@@ -249,18 +250,23 @@ class Auto:
 
     def _confidence(self, state: AutoState, newest: Evidence) -> Array | float:
         """Factor on the released margins; directions beyond that of the mean row count as far as they are trusted."""
-        if state.trust == 1.0 and state.likeness == 0.0:
+        if state.doubt == NO_DOUBT and state.likeness == 0.0:
             return self.rules.confidence
-        assert isinstance(state.coordinates, Coordinates)
-        confidence = self.rules.confidence * lengthening(state.likeness, state.z, state.coordinates)
-        confidence[:-1] *= reassured(state.trust, agreement(state.older[0], newest, state.coordinates))
+        coordinates = state.coordinates
+        assert isinstance(coordinates, Coordinates)
+        likeness = state.likeness if self.rules.calibrated else 0.0
+        confidence = self.rules.confidence * lengthening(likeness, state.z, coordinates)
+        squares = coordinates.energy * state.z**2
+        common, signal = math.sqrt(float(squares[-1])), math.sqrt(float(squares[:-1].sum()))
+        confidence[:-1] *= state.doubt.trust(agreement(state.older[0], newest, coordinates), common, signal)
         return confidence
 
     def _solve(
         self, state: AutoState, problem: Problem, evidence: Evidence, confidence: Array | float = 1.0
     ) -> AutoState:
         """Posterior mean of the model: the noise is known, the prior has no preferred direction."""
-        prior = usual_prior(self.rules.prior_scale, state.likeness) * state.coordinates.prior
+        scale = usual_prior(self.rules.prior_scale, self.rules.alike_prior_scale, state.likeness)
+        prior = scale * state.coordinates.prior
         z, stiff = state.curvature.posterior(evidence, prior)
         z, stiff = np.ascontiguousarray((z.T * confidence).T), relaxed(stiff, confidence)
         if isinstance(problem.regularizer, Zero) and problem.constraint.is_identity:
@@ -292,7 +298,7 @@ class Auto:
         """New coordinates from the second moment of the whitened rows; the gradients so far come along."""
         old = state.coordinates
         assert isinstance(old, Coordinates)
-        new = _rewhitened(old, oracle)
+        new = _rewhitened(old, oracle, self.rules.flattening)
         evidence = state.track.evidence(
             state.curvature.apply, oracle.noise_std("refining gradient") ** 2 * _centring(state.z)
         )
@@ -306,10 +312,10 @@ class Auto:
         return self._enter(state, problem, new, oracle, (carried,))
 
 
-def _rewhitened(old: Coordinates, oracle: Oracle) -> Coordinates:
+def _rewhitened(old: Coordinates, oracle: Oracle, flattening: float) -> Coordinates:
     """From the second moment of the rows in old coordinates, none of whose d × d steps outlives this."""
     whitened = clean_whitened_moment(symmetrised(oracle.second_moment()), oracle.noise_std("second moment"))
-    return Coordinates.whiten(old.model_of(whitened), old.length)
+    return Coordinates.whiten(old.model_of(whitened), old.length, flattening)
 
 
 def _carried(evidence: Evidence, old: Coordinates, new: Coordinates) -> Evidence:
@@ -331,7 +337,7 @@ def _chooses_features(problem: Problem) -> bool:
     return chooses and problem.constraint.is_identity and type(problem.loss) is Logistic
 
 
-def _single_phase_shares() -> dict[str, float]:
+def _single_phase_shares() -> dict[str, Any]:
     asked = {"moment_share": 0.25, "final_share": 0.75}
     return {**asked, "refine_share": 0.0, "spectrum_share": 0.0, "curvature_share": 0.0}
 

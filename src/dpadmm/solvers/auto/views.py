@@ -56,13 +56,14 @@ class WholeView:
         correlation, second = oracle.moments()
         second = symmetrised(second)
         noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
-        return correlation, whitened_by(second, noise, problem)
+        return correlation, whitened_by(second, noise, problem, self.rules.flattening)
 
 
-def whitened_by(second: Array, noise_std: float, problem: Problem) -> Coordinates:
+def whitened_by(second: Array, noise_std: float, problem: Problem, flattening: float) -> Coordinates:
     """Coordinates from a noisy second moment of rows divided by their declared norm."""
     trace = mean_square(second, noise_std, problem)
-    return Coordinates.whiten(clean_second_moment(second, noise_std, trace), problem.row_norm * math.sqrt(trace))
+    cleaned = clean_second_moment(second, noise_std, trace)
+    return Coordinates.whiten(cleaned, problem.row_norm * math.sqrt(trace), flattening)
 
 
 def mean_square(second: Array, noise_std: float, problem: Problem) -> float:

@@ -122,7 +122,7 @@ def _second_moment(transcript: Transcript) -> Array:
     if transcript.second_moment is not None:
         whitened = symmetrised(transcript.second_moment)
         refined = clean_whitened_moment(whitened, transcript.noise["second moment"], LOWER_FLOOR)
-        cleaned = whitened_by(noisy, noise, problem).model_of(refined)
+        cleaned = whitened_by(noisy, noise, problem, transcript.solver.rules.flattening).model_of(refined)
     return cleaned * (problem.row_norm**2 * trace)
 
 
