@@ -125,7 +125,7 @@ def doubted(
     noise += label_noise * (1 - min(squared_mean, 1.0)) * below
     worth = _share((_rise(certain * below, below, noise) - WORTH_SEEING) / (ALL_SEEN - WORTH_SEEING))
     unseen = _share((doubt + EVEN_LATER - beyond_noise(seen[:-1] ** 2, below, noise)) / EVEN_RAMP)
-    return Doubt(uneven, (1 - unevenness) * worth * unseen)
+    return Doubt(uneven, max(1 - 2 * unevenness, 0.0) * worth * unseen)
 
 
 def agreement(first: Evidence, later: Evidence, coordinates: Coordinates) -> float:
