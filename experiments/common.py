@@ -34,6 +34,12 @@ def to_usual_range(X: np.ndarray, examples: np.ndarray) -> np.ndarray:
     return np.clip(2 * (X - low) / np.where(high > low, high - low, 1.0) - 1, -1, 1)
 
 
+def commonest(labels: np.ndarray) -> Any:
+    """The class that most labels belong to."""
+    values, counts = np.unique(labels, return_counts=True)
+    return values[counts.argmax()]
+
+
 def mean_and_error(values: list[float]) -> tuple[float, float]:
     """Mean and standard error."""
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -1,9 +1,9 @@
 """What doubt costs and spares where classes are nearly even, on training rows whose labels are partly replaced.
 
 Run `python -m experiments.mixed`. Seven tenths of the training rows are fitted and the rest are scored, by accuracy
-beyond the commonest class. A share of the labels ("signal") stays, the others are put in random order; the second class
-of some tables is thinned to a share. "undoubted" is `auto` that never doubts a signal of nearly even classes. Data:
-`$DPADMM_DATA` or the cache of `dpadmm.datasets`.
+beyond the commonest class of the fitted ones. A share of the labels ("signal") stays, the others are drawn from all; the
+second class of some tables is thinned to a share. "undoubted" is `auto` that never doubts a signal of nearly even
+classes. Data: `$DPADMM_DATA` or the cache of `dpadmm.datasets`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from dpadmm import DPLogisticRegression
 from dpadmm.solvers.auto import solver
-from experiments.common import markdown_table, mean_and_error
+from experiments.common import commonest, markdown_table, mean_and_error
 from experiments.imbalance import Split, thinned
 
 CASES = (("mushrooms", None), ("mushrooms", 0.45), ("ipums_br", None), ("ipums_br", 0.45), ("ipums_br", 0.35))
@@ -46,7 +46,7 @@ def beyond_commonest(split: Split, epsilon: float, signal: float, seed: int, dou
     model = DPLogisticRegression(epsilon, 1 / len(y) ** 2, classes=np.unique(y), random_state=seed)
     with nullcontext() if doubting else mock.patch.object(solver, "doubted", only_uneven):
         accuracy = float(model.fit(X, y).score(X_new, y_new))
-    return accuracy - float(np.unique(y_new, return_counts=True)[1].max() / len(y_new))
+    return accuracy - float(np.mean(y_new == commonest(y)))
 
 
 def row(name: str, share: float | None, epsilon: float, seeds: int) -> list[str]:

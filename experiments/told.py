@@ -29,7 +29,7 @@ from sklearn.preprocessing import QuantileTransformer
 from dpadmm import DPLogisticRegression
 from dpadmm.solvers.auto.fusion import Evidence
 from dpadmm.solvers.auto.solver import Auto, AutoState
-from experiments.common import markdown_table, mean_and_error
+from experiments.common import commonest, markdown_table, mean_and_error
 from experiments.imbalance import Split, thinned
 
 DATASETS = ("adult", "a9a", "w8a")
@@ -69,11 +69,11 @@ def beyond_commonest(split: Split, epsilon: float, seed: int, shuffle: bool) -> 
         rng = np.random.default_rng(seed)
         y, y_new = rng.permutation(y), rng.permutation(y_new)
     model = DPLogisticRegression(epsilon, 1 / len(y) ** 2, classes=np.unique(y), random_state=seed).fit(X, y)
-    return float(model.score(X_new, y_new)) - commonest(y_new)
+    return float(model.score(X_new, y_new)) - share_of_commonest(y_new)
 
 
-def commonest(y: np.ndarray) -> float:
-    return float(np.unique(y, return_counts=True)[1].max() / len(y))
+def share_of_commonest(y: np.ndarray) -> float:
+    return float(np.mean(y == commonest(y)))
 
 
 def referee(heard: list[list[float]], shuffled: np.ndarray) -> float:
@@ -88,7 +88,7 @@ def row(name: str, epsilon: float, seeds: int) -> list[str]:
     with noting(heard):
         found = np.array([beyond_commonest(split, epsilon, k % seeds, bool(shuffled[k])) for k in range(2 * seeds)])
     gained, lost = mean_and_error(list(found[~shuffled])), mean_and_error(list(-found[shuffled]))
-    least = (2 * commonest(split[3]) - 1) * max(gained[0], 0.0)
+    least = (2 * share_of_commonest(split[3]) - 1) * max(gained[0], 0.0)
     shown = ["{:.4f} ± {:.4f}".format(*each) for each in (gained, lost)]
     return [name, str(epsilon), f"{referee(heard, shuffled):.2f}", *shown, f"{least:.4f}"]
 

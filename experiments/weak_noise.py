@@ -1,4 +1,4 @@
-"""What the rules for weak noise gain: `auto` with and without them, on random halves of training rows only.
+"""What the rules for weak noise gain: `auto` with and without them, on random splits of training rows only.
 
 Run `python -m experiments.weak_noise`. Every seed draws its own seven tenths of the training rows to fit and scores the
 rest; of covtype the first 120,000 rows are used. "lead" is the mean difference of accuracy, and of AUC, in units of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpadmm import DPLogisticRegression
+from dpadmm import DPLinearSVC, DPLogisticRegression
 from dpadmm.solvers.auto import solver
 from dpadmm.solvers.auto.alike import (
     COMMON_LENGTHENED,
@@ -118,3 +118,20 @@ def test_under_strong_noise_alike_labels_keep_the_usual_prior(told, narrower, mo
     monkeypatch.setattr(solver, "usual_prior", lambda prior_scale, alike_prior_scale, likeness: prior_scale)
     widened = model.fit(X, y).weights_
     assert (np.linalg.norm(usual) < np.linalg.norm(widened)) == narrower
+
+
+def test_a_hinge_is_not_lengthened_and_has_a_narrower_prior_where_labels_are_alike(monkeypatch):
+    X, y = rare_class(0.02)
+    seen = []
+
+    def noted(alike, z, coordinates):
+        seen.append(alike)
+        return np.ones(len(z))
+
+    def fitted(told: float) -> float:
+        monkeypatch.setattr(solver, "likeness", lambda correlation, coordinates: told)
+        return float(np.linalg.norm(DPLinearSVC(0.05, 1e-6, random_state=0).fit(X, y).weights_))
+
+    monkeypatch.setattr(solver, "lengthening", noted)
+    assert fitted(1.0) < fitted(0.0)
+    assert set(seen) == {0.0}

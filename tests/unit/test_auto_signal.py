@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from dpadmm import DPLinearSVC, DPLogisticRegression
+from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import HuberisedHinge, Logistic
+from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers import L1, Zero
+from dpadmm.problem.regularizers.base import Regularizer
 from dpadmm.solvers.auto.coordinates import FLATTENING, Coordinates
 from dpadmm.solvers.auto.doubt import (
     CONVINCING,
@@ -31,9 +36,13 @@ from dpadmm.solvers.auto.rules import (
     WEAK_FLATTENING,
     WEAK_NOISE,
     LossModel,
+    Rules,
     choose_rules,
+    for_weak_noise,
     loss_model,
 )
+from dpadmm.solvers.auto.solver import Auto
+from dpadmm.solvers.base import Setting
 
 D, NOISE, DOUBT = 60, 0.01, 1.5
 
@@ -103,6 +112,20 @@ def test_independent_noise_agrees_by_a_standard_normal_and_a_shared_signal_by_mo
     assert np.min(shared) > CONVINCING
 
 
+def test_what_both_estimates_share_by_chance_is_no_agreement():
+    rng, coordinates = np.random.default_rng(4), coordinates_of(0.5, mean_row())
+
+    def found(chance: float) -> float:
+        shared = rng.standard_normal(D)
+        first, later = (Evidence(shared + noise * rng.standard_normal(D), np.full(D, noise**2)) for noise in (0.5, 0.3))
+        return agreement(first, later, coordinates, chance)
+
+    alone, unaware = [found(1.0) for _ in range(2000)], [found(0.0) for _ in range(50)]
+    assert abs(np.mean(alone)) < 0.1
+    assert np.std(alone) == pytest.approx(1.0, abs=0.1)
+    assert np.min(unaware) > CONVINCING
+
+
 def test_the_direction_of_the_mean_row_says_nothing_about_a_signal():
     coordinates = coordinates_of(0.5, mean_row())
     along_the_top = Evidence(np.append(np.zeros(D - 1), 50.0), np.ones(D))
@@ -147,6 +170,7 @@ def test_nearly_even_labels_without_signal_are_doubted_once_the_budget_would_sho
     assert even_doubts(-0.1, 0.1 * NOISE, 0.0).mean() > 0.8
     assert even_doubts(-0.1, 2 * NOISE, 0.0).mean() < 0.05
     assert even_doubts(0.0, 0.1 * NOISE, 0.0).mean() < 0.01
+    assert even_doubts(math.sqrt(1 / 4000), 0.1 * NOISE, 0.0, 1 / 4000).mean() < 0.05
     assert even_doubts(-0.1, 0.1 * NOISE, 20 * NOISE).max() == 0.0
 
 
@@ -186,16 +210,55 @@ def test_margins_of_a_hinge_are_short_and_of_alike_labels_shorter():
 
 
 def test_coordinates_are_whiter_the_cap_smaller_and_the_model_flatter_where_noise_is_weak():
-    strong, weak, sparse = (
-        choose_rules(100 / nu, 100, 2, loss_model(Logistic()), chooses)
-        for nu, chooses in ((NO_WEAK_NOISE, False), (WEAK_NOISE, False), (WEAK_NOISE, True))
-    )
-    assert strong.flattening == sparse.flattening == FLATTENING
+    rules = choose_rules(1000.0, 100, 2, loss_model(Logistic()))
+    assert for_weak_noise(rules, NO_WEAK_NOISE) == rules
+    weak = for_weak_noise(rules, WEAK_NOISE)
+    assert for_weak_noise(rules, WEAK_NOISE / 2) == weak
     assert weak.flattening == pytest.approx(FLATTENING * WEAK_FLATTENING)
-    assert weak.cap == pytest.approx(sparse.cap * WEAK_CAP)
-    assert weak.curvature == pytest.approx(sparse.curvature * WEAK_CURVATURE)
-    other = choose_rules(100 / WEAK_NOISE, 100, 2, loss_model(HuberisedHinge()))
-    assert other.flattening == FLATTENING
+    assert weak.cap == pytest.approx(rules.cap * WEAK_CAP)
+    assert weak.curvature == pytest.approx(rules.curvature * WEAK_CURVATURE)
+
+
+def default_rules(loss: Loss, penalty: Regularizer, **chosen: int) -> Rules:
+    """With three features per hundred units of nμ."""
+    problem = Problem(loss, penalty, Constraint.identity(6))
+    return Auto.default(problem, Setting(4000, 0.05, 2.0, 1.0, 1.0), 100, **chosen).rules
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "chosen", "expected"),
+    [
+        (Logistic(), Zero(), {}, FLATTENING * WEAK_FLATTENING),
+        (Logistic(), Zero(), {"steps": 9}, FLATTENING * WEAK_FLATTENING),
+        (Logistic(), L1(1e-3), {}, FLATTENING),
+        (Logistic(), L1(1e-3), {"steps": 9}, FLATTENING),
+        (HuberisedHinge(), Zero(), {}, FLATTENING),
+    ],
+)
+def test_weak_noise_has_rules_of_its_own_for_the_logistic_loss_without_a_penalty(loss, penalty, chosen, expected):
+    rules = default_rules(loss, penalty, **chosen)
+    assert rules.flattening == pytest.approx(expected)
+    assert rules.label_noise == 1 / 4000
+
+
+def test_released_coordinates_are_as_flat_as_the_rules_say_before_and_after_they_are_refined_and_in_replays(
+    monkeypatch,
+):
+    """The energy of every direction is its eigenvalue to that power, but for a factor."""
+    made, whiten = [], Coordinates.whiten.__func__
+
+    def noted(cls, second_moment, length, flattening=FLATTENING):
+        made.append(whiten(cls, second_moment, length, flattening))
+        return made[-1]
+
+    monkeypatch.setattr(Coordinates, "whiten", classmethod(noted))
+    X = np.random.default_rng(0).uniform(0, 1, (20_000, 4)) * [1.0, 0.5, 0.2, 0.1]
+    model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], random_state=0).fit(X, X[:, 0] > 0.5)
+    assert len(made) == 2
+    assert np.all(model.coef_std_ > 0)
+    assert len(made) > 2
+    for coordinates in made:
+        assert np.ptp(np.log(coordinates.energy / coordinates.eigenvalues ** (FLATTENING * WEAK_FLATTENING))) < 1e-9
 
 
 @pytest.mark.parametrize("choice", [{"fit_intercept": False}, {"row_norm": 10.0}])

@@ -7,7 +7,7 @@ better guess, and directions beyond the top one are mistrusted. Gradients, which
 doubt again: a signal that one release cannot tell from noise makes them agree with it more than noise does.
 
 Where one class is commoner by far, a little trust is left, which is too little to guess by and enough to use a signal
-that was overlooked. Where classes are nearly even, any guess is a guess by the signal, so trust is all or nothing;
+that was overlooked. Where classes are nearly even, any guess is a guess by the signal, so much less trust is left;
 labels are then doubted only if the budget is large enough for every signal that is worth more than the commonest class.
 """
 
@@ -121,17 +121,21 @@ def doubted(
     noise = np.full(len(below), noise_std**2 + tilt**2)
     uneven = unevenness * _share((doubt - beyond_noise(seen[:-1] ** 2, below, noise)) / RAMP)
     # A mean label is seen with its own noise, which is no reason to prefer the commonest class.
-    certain = min(max(squared_mean - noise_std**2 / top, 0.0), STRONGEST_MEAN)
+    certain = min(max(squared_mean - noise_std**2 / top - label_noise, 0.0), STRONGEST_MEAN)
     noise += label_noise * (1 - min(squared_mean, 1.0)) * below
     worth = _share((_rise(certain * below, below, noise) - WORTH_SEEING) / (ALL_SEEN - WORTH_SEEING))
     unseen = _share((doubt + EVEN_LATER - beyond_noise(seen[:-1] ** 2, below, noise)) / EVEN_RAMP)
     return Doubt(uneven, max(1 - 2 * unevenness, 0.0) * worth * unseen)
 
 
-def agreement(first: Evidence, later: Evidence, coordinates: Coordinates) -> float:
-    """Correlation of two estimates beyond the top direction, in standard deviations of independent noise."""
+def agreement(first: Evidence, later: Evidence, coordinates: Coordinates, chance: Array | float = 0.0) -> float:
+    """Correlation of two estimates beyond the top direction, in standard deviations of labels without signal.
+
+    `chance` is the variance that their finite number gives to both estimates alike, a direction.
+    """
     weight = np.sqrt(coordinates.eigenvalues[:-1])
-    product = first.mean * later.mean / np.sqrt(first.variance * later.variance)
+    spread = np.sqrt((first.variance + chance) * (later.variance + chance) + np.square(chance))
+    product = (first.mean * later.mean - chance) / spread
     return float(weight @ product[:-1]) / math.sqrt(float(weight @ weight))
 
 

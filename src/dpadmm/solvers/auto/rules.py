@@ -9,7 +9,7 @@ adult, a9a, mushrooms, ipums_br, w8a and covtype (docs/accuracy.md), those of re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import count, number
@@ -126,31 +126,29 @@ class LossModel:
         Whether the loss is quadratic, so that the moments are all there is to know.
     calibrated : bool
         Whether margins mean probabilities that a cap is known to overstate.
-    labels : bool
+    two_classes : bool
         Whether targets are two classes, so that one of them may be the better guess for all rows.
-    margins : float
-        Variance of the margins against those of the logistic loss, for a prior of all labels.
-    alike_margins : float
-        The same where nearly all labels are alike.
+    prior_factor, alike_prior_factor : float
+        Variance of the margins against those of the logistic loss: of all labels, and of labels nearly all alike.
     """
 
     slope_unit: float
     curvature: float
     exact: bool = False
     calibrated: bool = False
-    labels: bool = False
-    margins: float = 1.0
-    alike_margins: float = 1.0
+    two_classes: bool = False
+    prior_factor: float = 1.0
+    alike_prior_factor: float = 1.0
 
 
 def loss_model(loss: Loss) -> LossModel | None:
     """The model of a loss, or None where there is none."""
     if isinstance(loss, Logistic):
-        return LossModel(0.5, 0.25, calibrated=True, labels=True)
+        return LossModel(0.5, 0.25, calibrated=True, two_classes=True)
     if isinstance(loss, Softmax):
         return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes)
     if isinstance(loss, HuberisedHinge):
-        return LossModel(1.0, 0.5, labels=True, margins=0.5, alike_margins=0.25)
+        return LossModel(1.0, 0.5, two_classes=True, prior_factor=0.5, alike_prior_factor=0.25)
     if isinstance(loss, Squared) and loss.n_tasks == 1:
         return LossModel(1.0, 1.0, exact=True)
     if isinstance(loss, Huber) and loss.n_tasks == 1:
@@ -169,8 +167,8 @@ WEAK_NOISE, NO_WEAK_NOISE = 0.04, 0.12
 """nu up to which noise is weak, and from which it is not."""
 
 WEAK_CAP, WEAK_CURVATURE, WEAK_FLATTENING = 0.8, 0.8, 0.4
-"""Factors where noise is weak (logistic loss, no sparse penalty): whiter coordinates spread the rows' lengths, so fewer
-rows exceed a smaller cap, and a model of less curvature arrives sooner (`experiments/weak_noise.py`)."""
+"""Factors on cap, curvature and flattening where noise is weak, which gain only together
+(`experiments/weak_noise.py`)."""
 
 CURVATURE_UP_TO = 1000
 """Features of a table whose curvature is asked for: solving with it takes the cube of them in every round."""
@@ -192,11 +190,8 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
     moment = CURVED_MOMENT_SHARE if curved else 0.20 if refine else 0.25
     final = (CURVED_ROUNDS if curved else 1) * (rounds - first)
     curvature_share = CURVATURE_SHARE if curved else 0.0
-    weak = _weakness(nu) if model.calibrated and not sparse else 0.0
-    cap = min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0)
-    bend = model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature
     return Rules(
-        cap=cap * (1 - weak * (1 - WEAK_CAP)),
+        cap=min(max(0.1 * nu**-0.45, 0.4), 2.0) if model.exact else min(max(0.24 * nu**-0.2, 0.32), 1.0),
         refine_rounds=first,
         final_rounds=final,
         moment_share=moment,
@@ -204,19 +199,25 @@ def choose_rules(signal: float, n_features: int, n_classes: int, model: LossMode
         spectrum_share=0.04 if refine else 0.0,
         final_share=0.79 - moment - curvature_share if refine else 1 - moment - curvature_share,
         balance=0.5 if n_classes == 2 else 0.25,
-        curvature=bend * (1 - weak * (1 - WEAK_CURVATURE)),
+        curvature=model.curvature if model.exact else min(max(0.4 + spread, floor), 1.25) * model.curvature,
         slope_unit=model.slope_unit,
-        prior_scale=model.margins * min(max(10 * nu - 2, USUAL_PRIOR_SCALE), 5.0),
-        alike_prior_scale=model.alike_margins * USUAL_PRIOR_SCALE,
+        prior_scale=model.prior_factor * min(max(10 * nu - 2, USUAL_PRIOR_SCALE), 5.0),
+        alike_prior_scale=model.alike_prior_factor * USUAL_PRIOR_SCALE,
         calibrated=model.calibrated,
         recency=CURVED_RECENCY if curved else min(max(0.1 / math.sqrt(nu), 0.2), 1.0),
         confidence=min(0.6 * spread**-0.1, 1.0) if model.calibrated else 1.0,
-        doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.labels else None,
+        doubt=1.5 - 10 * max(nu - 0.4, 0.0) if model.two_classes else None,
         curvature_share=curvature_share,
-        flattening=FLATTENING * (1 - weak * (1 - WEAK_FLATTENING)),
     )
 
 
-def _weakness(nu: float) -> float:
-    """From zero, where noise is not weak, to one."""
-    return min(max((NO_WEAK_NOISE - nu) / (NO_WEAK_NOISE - WEAK_NOISE), 0.0), 1.0)
+def for_weak_noise(rules: Rules, nu: float) -> Rules:
+    """The rules of a logistic loss without a penalty, where noise is weak: whiter coordinates, a smaller cap and a
+    flatter model."""
+    weak = min(max((NO_WEAK_NOISE - nu) / (NO_WEAK_NOISE - WEAK_NOISE), 0.0), 1.0)
+    return replace(
+        rules,
+        cap=rules.cap * (1 - weak * (1 - WEAK_CAP)),
+        curvature=rules.curvature * (1 - weak * (1 - WEAK_CURVATURE)),
+        flattening=rules.flattening * (1 - weak * (1 - WEAK_FLATTENING)),
+    )

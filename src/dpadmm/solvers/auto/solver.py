@@ -28,7 +28,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.auto.alike import lengthening, likeness, usual_prior
+from dpadmm.solvers.auto.alike import lengthening, likeness, mean_label, usual_prior
 from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
@@ -36,7 +36,7 @@ from dpadmm.solvers.auto.doubt import NO_DOUBT, Doubt, agreement, doubted
 from dpadmm.solvers.auto.faded import measured, question
 from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
 from dpadmm.solvers.auto.penalised import Model
-from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, loss_model
+from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, for_weak_noise, loss_model
 from dpadmm.solvers.auto.screened import screened
 from dpadmm.solvers.auto.spiked import SpikedCoordinates
 from dpadmm.solvers.auto.views import View, view_of
@@ -119,6 +119,8 @@ class Auto:
         features, classes, steps = problem.shape[0], max(2, problem.loss.outputs), chosen.pop("steps", None)
         if features <= SUFFICIENT_STATISTICS_UP_TO:
             rules = choose_rules(signal, features, classes, model, steps is None and _chooses_features(problem))
+            if type(problem.loss) is Logistic and isinstance(problem.regularizer, Zero):
+                rules = for_weak_noise(rules, features / signal)
         else:
             rules = choose_wide_rules(signal, features, classes, model)
         rules = replace(rules, label_noise=1 / setting.n_rows)
@@ -235,7 +237,9 @@ class Auto:
         assert isinstance(coordinates, Coordinates)
         assert self.rules.doubt is not None
         noise, moment_noise = oracle.noise_std("moments"), self._moment_noise(oracle)
-        return doubted(correlation, coordinates, noise, moment_noise, self.rules.doubt, self.rules.label_noise)
+        doubt = doubted(correlation, coordinates, noise, moment_noise, self.rules.doubt, self.rules.label_noise)
+        # Noise that comes back through a hinge's model would lift every doubt of even classes.
+        return doubt if self.rules.calibrated else replace(doubt, even=0.0)
 
     def _moment_noise(self, oracle: Oracle) -> float:
         """Of an entry of the first second moment, of rows divided by their norm."""
@@ -258,7 +262,9 @@ class Auto:
         confidence = self.rules.confidence * lengthening(likeness, state.z, coordinates)
         squares = coordinates.energy * state.z**2
         common, signal = math.sqrt(float(squares[-1])), math.sqrt(float(squares[:-1].sum()))
-        confidence[:-1] *= state.doubt.trust(agreement(state.older[0], newest, coordinates), common, signal)
+        label_variance = max(1 - mean_label(state.correlation, coordinates) ** 2, 0.0)
+        chance = self.rules.label_noise * label_variance * self.rules.slope_unit**2 * coordinates.energy
+        confidence[:-1] *= state.doubt.trust(agreement(state.older[0], newest, coordinates, chance), common, signal)
         return confidence
 
     def _solve(
