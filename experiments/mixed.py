@@ -1,8 +1,8 @@
 """What doubt costs and spares where classes are nearly even, on training rows whose labels are partly replaced.
 
 Run `python -m experiments.mixed`. Seven tenths of the training rows are fitted and the rest are scored, by accuracy
-beyond the commonest class of the fitted ones. A share of the labels ("signal") stays, the others are drawn from all; the
-second class of some tables is thinned to a share. "undoubted" is `auto` that never doubts a signal of nearly even
+beyond the commonest class of the fitted ones. A share of the labels ("signal") stays, the others are drawn from all;
+the second class of some tables is thinned to a share. "undoubted" is `auto` that never doubts a signal of nearly even
 classes. Data: `$DPADMM_DATA` or the cache of `dpadmm.datasets`.
 """
 
