@@ -139,8 +139,8 @@ Of those that have {ALL}, the row shows the best.
 
 Splits of one table overlap: the standard errors are those of drawing them, not of new data. Test rows here are partly
 rows that the constants of `auto` and of the other solvers were chosen on ([protocol](accuracy.md)); nothing was chosen
-by these numbers. The cells of a9a from ε = 0.4, of ipums_br at 0.2 and of bio_train are older than `auto`'s rules for
-weak noise, by which it gains there (`experiments/weak_noise.py`).
+by these numbers. The cells of bio_train are older than `auto`'s rules for weak noise, by which it gains there
+(`experiments/weak_noise.py`).
 """
 
 
