@@ -309,6 +309,34 @@ def test_so_they_are_where_classes_are_nearly_even(monkeypatch):
     assert lost() > 0.012
 
 
+def test_gradients_of_a_large_budget_do_not_lift_doubt_by_what_labels_share_by_chance(monkeypatch):
+    heard = []
+
+    def noted(doubt: Doubt, agreement: float, common: float, signal: float) -> float:
+        heard.append(agreement)
+        return 1.0
+
+    monkeypatch.setattr(Doubt, "trust", noted)
+    monkeypatch.setattr("dpadmm.solvers.auto.solver.doubted", lambda *_: Doubt(even=1.0))
+    for seed in range(6):
+        score_beyond_the_commonest_class(seed, lambda X: np.full(len(X), 0.45), epsilon=10.0)
+    assert np.mean(heard) < CONVINCING
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(DPLogisticRegression, 0.5), (DPLinearSVC, 0.0)])
+def test_even_classes_are_doubted_with_the_logistic_loss_only(kind, expected, monkeypatch):
+    heard = []
+
+    def noted(doubt: Doubt, agreement: float, common: float, signal: float) -> float:
+        heard.append(doubt)
+        return 1.0
+
+    monkeypatch.setattr(Doubt, "trust", noted)
+    monkeypatch.setattr("dpadmm.solvers.auto.solver.doubted", lambda *_: Doubt(uneven=0.25, even=0.5))
+    score_beyond_the_commonest_class(0, lambda X: np.full(len(X), 0.45), kind)
+    assert heard == [Doubt(uneven=0.25, even=expected)]
+
+
 def test_a_signal_that_can_be_told_is_not_lost():
     found = [
         score_beyond_the_commonest_class(seed, lambda X: np.where(X[:, 0] + X[:, 20] > 0, 0.8, 0.05))
