@@ -13,6 +13,7 @@ free        unpenalised coordinates    the last ones of x (an intercept); their 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -29,6 +30,8 @@ from dpadmm.problem.spectral import ROUNDING, squared_norm_bound
 
 DENSE_LEAST_SQUARES_UP_TO = 4_000_000
 LARGEST_CONDITION = 1e6
+
+Map = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +118,22 @@ class Constraint:
     def apply(self, x: Array) -> Array:
         """Ax (for the identity a view of x, not to be written into)."""
         leading_axis("x", x, self.n_features)
-        return x[: self.n_rows] if self.is_identity else self.A_matrix @ x
+        return self.maps[0](x)
 
     def adjoint(self, v: Array) -> Array:
         """Aᵀv (for the identity possibly v itself, not to be written into)."""
         leading_axis("v", v, self.n_rows)
+        return self.maps[1](v)
+
+    @cached_property
+    def maps(self) -> tuple[Map, Map]:
+        """`apply` and `adjoint` without a look at shapes: for loops whose shapes were checked before they began."""
+        rows, free = self.n_rows, self.free
         if not self.is_identity:
-            pulled_back: Array = self._A_transposed @ v
-            return pulled_back
-        return np.concatenate([v, np.zeros((self.free, *v.shape[1:]), v.dtype)]) if self.free else v
+            return self.A_matrix.__matmul__, self._A_transposed.__matmul__
+        if free == 0:
+            return (lambda x: x), (lambda v: v)
+        return (lambda x: x[:rows]), (lambda v: np.concatenate([v, np.zeros((free, *v.shape[1:]), v.dtype)]))
 
     def apply_B(self, y: Array) -> Array:
         """By."""

@@ -48,7 +48,7 @@ REGULARIZERS: Registry[Callable[..., Regularizer]] = Registry("penalty")
 def checked_prox(regularizer: Regularizer, v: Array, step: float) -> Array:
     """`regularizer.prox(v, step)`, or say that a finite point has no usable one: penalties may be the user's own."""
     w = regularizer.prox(v, step)
-    if np.shape(w) != v.shape or (not np.all(np.isfinite(w)) and np.all(np.isfinite(v))):
+    if np.shape(w) != v.shape or (not np.isfinite(w).all() and np.isfinite(v).all()):
         raise InvalidParameter(
             f"a penalty {getattr(regularizer, 'name', type(regularizer).__name__)!r} whose prox is not finite, or of "
             "another shape, at a finite point",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers.base import checked_prox
 from dpadmm.solvers import admm
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.quadratics import Quadratic, quadratic
@@ -33,27 +34,43 @@ class Model:
         """argmin of the model plus r(y), Ax + By = c, from a warm start."""
         model = quadratic(self.coordinates, self.curvature)
         beta = float(np.exp(np.mean(np.log(model.stiffness)))) * min(1.0, 2.0 / problem.constraint.norm_squared)
-        x_step = self._x_step(problem, model, beta)
-        point = start
+        x_step, y_step, point = self._x_step(problem, model, beta), _y_step(problem, beta), start
         for _ in range(ITERATIONS):
-            last, point = point, admm.Iterate(x_step(point), point.y, point.dual)
-            point = admm.dual_ascent(problem, admm.auxiliary(problem, point, beta))
+            last = point
+            x = x_step(last.y, last.dual)
+            point = y_step(x, last.y, last.dual)
             if _is_near(point.x, last.x) and _is_near(point.y, last.y) and _is_near(point.dual, last.dual):
                 break
         return point
 
-    def _x_step(self, problem: Problem, model: Quadratic, beta: float) -> Callable[[admm.Iterate], Array]:
+    def _x_step(self, problem: Problem, model: Quadratic, beta: float) -> Callable[[Array, Array], Array]:
         """x ← argmin of the model plus (β/2)‖Ax + By − c + λ‖², by one factorisation."""
         constraint = problem.constraint
+        adjoint, B = constraint.maps[1], constraint.B_matrix
         pull = model.apply(self.coordinates.to_model(self.centre))
         solve = model.factorise(beta * (constraint.A.T @ constraint.A))
         offset = constraint.residual(np.zeros_like(pull), np.zeros(problem.zeros()[1].shape))
 
-        def step(point: admm.Iterate) -> Array:
-            target = constraint.apply_B(point.y) + offset + point.dual
-            return solve(pull - beta * constraint.adjoint(target))
+        def step(y: Array, dual: Array) -> Array:
+            target = (-y if B is None else B @ y) + offset + dual
+            return solve(pull - beta * adjoint(target))
 
         return step
+
+
+def _y_step(problem: Problem, beta: float) -> Callable[[Array, Array, Array], admm.Iterate]:
+    """y ← argmin_y r(y) + (β/2)‖Ax + By − c + λ‖², then λ ← λ + Ax + By − c."""
+    constraint, penalty = problem.constraint, problem.regularizer
+    if constraint.B_matrix is not None or constraint.offset is not None:
+        return lambda x, y, dual: admm.dual_ascent(problem, admm.auxiliary(problem, admm.Iterate(x, y, dual), beta))
+    apply = constraint.maps[0]
+
+    def step(x: Array, y: Array, dual: Array) -> admm.Iterate:
+        reached = apply(x)
+        y = checked_prox(penalty, reached + dual, 1 / beta)
+        return admm.Iterate(x, y, dual + (reached - y))
+
+    return step
 
 
 def _is_near(values: Array, others: Array) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,13 +57,15 @@ class DenseQuadratic:
         return self._hessian @ x
 
     def factorise(self, gram: Any) -> Solve:
-        from scipy.linalg import cho_factor, cho_solve
+        from scipy.linalg import cho_factor
+        from scipy.linalg.lapack import dpotrs
 
         dense = gram.toarray() if hasattr(gram, "toarray") else np.asarray(gram)
-        factor = cho_factor(self._hessian + dense)
-        return lambda v: np.asarray(cho_solve(factor, v, check_finite=False))
+        factor, lower = cho_factor(self._hessian + dense)
+        # LAPACK itself: an ADMM asks hundreds of times, and SciPy's checks then take longer than the solution.
+        return lambda v: np.asarray(dpotrs(factor, v, lower=lower)[0])
 
-    @property
+    @cached_property
     def _hessian(self) -> Array:
         inverse = self.coordinates.basis / np.sqrt(self.coordinates.scale)
         if self.curvature.ndim == 2:
