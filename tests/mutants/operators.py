@@ -61,9 +61,9 @@ SWAPPED = {
     "log1p": "log",
     "cumsum": "sorted",
 }
-DROPPED = {"abs", "clip", "sqrt", "square", "minimum", "maximum", "min", "max", "ceil", "floor", "rint", "where", "sum"}
+DROPPED = set("abs clip sqrt square minimum maximum min max ceil floor rint where sum".split())
 """Calls whose first argument may stand for the whole."""
-KEPT_ARGUMENTS = {"dtype", "out", "strict", "axis", "copy", "key", "default", "initial", "minlength", "encoding", "order"}
+KEPT_ARGUMENTS = set("dtype out strict axis copy key default initial minlength encoding order".split())
 """Without these a program ends at once, or does the same."""
 
 NUMBERS = ("float", "np.", "math.", "min", "max", "sum")

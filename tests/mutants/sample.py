@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
 import tomllib
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,19 +14,28 @@ ROOT = HERE.parents[1]
 SOURCES = ROOT / "src" / "dpadmm"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Guard:
-    """The tests that must notice a mistake in one of these files."""
+    """The tests that must notice a mistake in one of these files, or in functions of these names there."""
 
     files: tuple[str, ...]
     tests: tuple[str, ...]
+    functions: tuple[str, ...] = ()
     quick: bool = False
+
+    def mutants_of(self, file: str) -> list[Mutant]:
+        """Every mistake in one of the files that these tests must notice."""
+        made = mutants_of(file, source_of(file))
+        return [m for m in made if not self.functions or m.function.split(".")[-1] in self.functions]
 
 
 def guards() -> list[Guard]:
     """The table of guards.toml."""
     listed = tomllib.loads((HERE / "guards.toml").read_text(encoding="utf-8"))["guard"]
-    return [Guard(tuple(one["files"]), tuple(one["tests"]), one.get("quick", False)) for one in listed]
+    return [
+        Guard(tuple(one["files"]), tuple(one["tests"]), tuple(one.get("functions", ())), one.get("quick", False))
+        for one in listed
+    ]
 
 
 def guard_of(file: str) -> Guard:
@@ -37,25 +45,21 @@ def guard_of(file: str) -> Guard:
 
 def all_mutants(quick: bool = False) -> list[Mutant]:
     """Every mistake in every guarded file, or in those that are guarded by quick tests."""
-    files = sorted(file for guard in guards() if guard.quick or not quick for file in guard.files)
-    return [mutant for file in files for mutant in mutants_of(file, source_of(file))]
+    guarded = sorted((file, guard) for guard in guards() if guard.quick or not quick for file in guard.files)
+    return [mutant for file, guard in guarded for mutant in guard.mutants_of(file)]
 
 
 def sampled(count: int, seed: int, quick: bool = False) -> list[Mutant]:
-    """At most one mistake a line: first a line is drawn, then a mistake in it. A larger sample begins with a smaller."""
-    lines: dict[tuple[str, int], list[Mutant]] = defaultdict(list)
-    for mutant in all_mutants(quick):
-        lines[mutant.file, mutant.line].append(mutant)
-    chance = random.Random(seed)
-    order = sorted(lines)
-    chance.shuffle(order)
-    drawn: list[Mutant] = []
-    for place in order:
-        chosen = next((m for m in chance.sample(lines[place], len(lines[place])) if m.is_another_program), None)
-        drawn += [chosen] if chosen else []
-        if len(drawn) == count:
-            break
-    return drawn
+    """At most one mistake a line. Each has a rank of its own, so that edits elsewhere leave the sample as it is."""
+    drawn: dict[tuple[str, int], Mutant] = {}
+    for mutant in sorted(all_mutants(quick), key=lambda mutant: _rank(mutant, seed)):
+        if len(drawn) < count and (mutant.file, mutant.line) not in drawn and mutant.is_another_program:
+            drawn[mutant.file, mutant.line] = mutant
+    return list(drawn.values())
+
+
+def _rank(mutant: Mutant, seed: int) -> str:
+    return hashlib.sha256("\0".join((str(seed), *mutant.name)).encode()).hexdigest()
 
 
 def by_hand() -> list[Mutant]:
@@ -81,5 +85,3 @@ def harmless() -> dict[tuple[str, str, str, str], str]:
 
 def source_of(file: str) -> str:
     return (SOURCES / file).read_text(encoding="utf-8")
-
-

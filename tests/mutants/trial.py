@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ class Copy:
         self._usual: dict[tuple[str, ...], float] = {}
 
     def usual_seconds(self, guard: Guard) -> float:
-        """How long the tests take without a mistake; they must pass. The first run may compile kernels, so two count."""
+        """How long the tests take without a mistake; they must pass. A slow first run may have compiled kernels."""
         if guard.tests not in self._usual:
             for _ in range(2):
                 verdict = self._run(guard, 1800.0)
@@ -109,18 +109,15 @@ class Copy:
 
 
 def _limit_memory(process: int) -> None:
-    try:
+    # Not on every system, and the process may be gone.
+    with suppress(ImportError, AttributeError, OSError):
         import resource
 
         resource.prlimit(process, resource.RLIMIT_AS, (MEMORY, MEMORY))
-    except (ImportError, AttributeError, OSError):
-        pass  # not on this system, or the process is gone
 
 
 def _end(run: subprocess.Popen[bytes]) -> None:
     """End a run with all it started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(run.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     run.wait()

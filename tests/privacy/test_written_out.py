@@ -76,7 +76,7 @@ class TestRounding:
 
 
 class TestExactNoise:
-    """docs/proofs/float.md, Theorem 2: all releases together stay within the reserve, (1 + e^ε) times their distance."""
+    """docs/proofs/float.md, Theorem 2: (1 + e^ε) times the distance of all releases together is reserved."""
 
     @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
     @pytest.mark.parametrize("entries", [1, 4])
@@ -93,7 +93,7 @@ class TestExactNoise:
         rows = SimpleNamespace(n_rows=64, n_features=entries, point_shape=(entries,), gradient_sum=lambda *_: total)
         oracle, point = PrivateOracle(rows, plan, make_streams(0)), np.zeros(entries)
         drawn = np.zeros(entries, dtype=np.int64)
-        with mock.patch.object(type(oracle._streams.noise), "discrete_gaussian", lambda self, deviations: drawn):
+        with mock.patch.object(type(oracle._streams.noise), "discrete_gaussian", return_value=drawn):
             for _ in range(allowed):
                 oracle.gradient(point)
             with pytest.raises(QueryRefused, match="reserved"):
@@ -245,7 +245,7 @@ class TestTransform:
             assert exact * (1 - 1e-13) <= mass[100 * k - first] <= exact * (1 + 1e-11)
 
 
-# --- the discrete Gaussian and the second moment ------------------------------------------------------------------------
+# --- the discrete Gaussian and the second moment --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("places", [64, 192])
