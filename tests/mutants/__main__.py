@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -29,12 +30,13 @@ def main() -> int:
     reasons = harmless()
     matter = [mutant for mutant in (*written, *drawn) if mutant.name not in reasons]
     outcomes = _try(matter, asked.workers, Record(RESULTS / "verdicts.jsonl"), RESULTS / "copies")
-    return _report(written, drawn, outcomes, RESULTS / ("quick.json" if asked.quick else "score.json"))
+    part = "quick" if asked.quick else "part" if asked.only or asked.hand else "score"
+    return _report(written, drawn, outcomes, RESULTS / f"{part}.json")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="One-line mistakes against the tests")
-    parser.add_argument("--count", type=int, default=300, help="mistakes in the sample")
+    parser.add_argument("--count", type=int, help="mistakes in the sample: 300, or 20 with --quick")
     parser.add_argument("--seed", type=int, default=24, help="which sample")
     parser.add_argument("--workers", type=int, default=2, help="test runs at a time")
     parser.add_argument("--quick", action="store_true", help="only files with quick tests, and none written by hand")
@@ -48,16 +50,19 @@ def _wanted(asked: argparse.Namespace) -> tuple[list[Mutant], list[Mutant]]:
         return [], [mutant for mutant in all_mutants() if mutant.file == asked.only and mutant.is_another_program]
     if asked.hand:
         return by_hand(), []
-    return ([] if asked.quick else by_hand()), sampled(asked.count, asked.seed, asked.quick)
+    count = asked.count or (20 if asked.quick else 300)
+    return ([] if asked.quick else by_hand()), sampled(count, asked.seed, asked.quick)
 
 
 def _try(mutants: list[Mutant], workers: int, record: Record, home: Path) -> dict[Mutant, str]:
-    """The outcome of each; mutants of one file stay together, so that their tests are timed once a worker."""
+    """The outcome of each, from the record or from a trial."""
     found: dict[Mutant, str] = {}
+    os.environ["NUMBA_CACHE_DIR"] = str((home.parent / "kernels").resolve())
     copies: SimpleQueue[Copy] = SimpleQueue()
+    usual: dict[str, float] = {}
     open_ones = [m for m in mutants if record.known(m, guard_of(m.file)) is None]
     for worker in range(min(workers, len(open_ones))):
-        copies.put(Copy((home / str(worker)).resolve()))
+        copies.put(Copy((home / str(worker)).resolve(), usual))
 
     def one(mutant: Mutant) -> None:
         guard = guard_of(mutant.file)
@@ -67,7 +72,7 @@ def _try(mutants: list[Mutant], workers: int, record: Record, home: Path) -> dic
         finally:
             copies.put(copy)
         record.add(mutant, guard, verdict)
-        print(f"{verdict.outcome:8} {verdict.seconds:6.1f} s  {mutant}", flush=True)
+        print(f"{verdict.outcome:8} {verdict.seconds:6.1f} s {verdict.by}  {mutant}", flush=True)
 
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(one, open_ones):

@@ -61,11 +61,10 @@ SWAPPED = {
     "log1p": "log",
     "cumsum": "sorted",
 }
-DROPPED = set("abs clip sqrt square minimum maximum min max ceil floor rint where sum".split())
+DROPPED = {"abs", "clip", "sqrt", "square", "minimum", "maximum", "min", "max", "ceil", "floor", "where", "sum"}
 """Calls whose first argument may stand for the whole."""
-KEPT_ARGUMENTS = set("dtype out strict axis copy key default initial minlength encoding order".split())
+KEPT_ARGUMENTS = {"dtype", "out", "strict", "axis", "copy", "key", "default", "initial", "minlength", "encoding"}
 """Without these a program ends at once, or does the same."""
-
 NUMBERS = ("float", "np.", "math.", "min", "max", "sum")
 """How calls begin that answer with numbers."""
 

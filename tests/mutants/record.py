@@ -39,6 +39,7 @@ class Record:
             "before": mutant.before,
             "after": mutant.after,
             "outcome": verdict.outcome,
+            "by": verdict.by,
             "seconds": verdict.seconds,
         }
         with self._lock, self._path.open("a", encoding="utf-8") as stream:

@@ -40,7 +40,7 @@ class TestRounding:
     def test_the_slack_is_twice_the_sums_error_a_cell_and_the_scale(self, rounding, grid):
         entries, clip = 9, 0.5
         expected = 2 * Fraction(rounding) + Fraction(grid) * 3 / Fraction(clip) + Fraction(1, 2**40)
-        assert arithmetic.slack(rounding, grid, entries, clip) == pytest.approx(float(expected), rel=1e-14)
+        assert arithmetic.slack(rounding, grid, entries, clip) == pytest.approx(float(expected), rel=1e-14, abs=0)
 
     @pytest.mark.parametrize(
         ("rows", "features", "blocks"),
@@ -52,7 +52,7 @@ class TestRounding:
         """E = 1.01·h·u·2·κ·n with h = min(n, 2¹⁴) + blocks + 8(d + 8)^{3/2}; blocks of min(2¹⁴, ⌊2¹⁸/(d + 1)⌋) rows."""
         depth = min(rows, 16384) + blocks + 8 * (features + 8) ** 1.5
         expected = 1.01 * depth * 2.0**-53 * 2 * condition * rows
-        assert arithmetic.summation_error(rows, features, condition) == pytest.approx(expected, rel=1e-12)
+        assert arithmetic.summation_error(rows, features, condition) == pytest.approx(expected, rel=1e-12, abs=0)
 
     @pytest.mark.parametrize("actual", [3, 4000])
     def test_the_grid_comes_from_the_planned_number_of_rows(self, actual):
@@ -72,7 +72,7 @@ class TestRounding:
         assert grid == 2.0 ** math.floor(math.log2(clip * multiplier * 2.0**-24))
         slack = 2 * 0.03 + grid * 20 / 0.5 + 2.0**-40
         assert slack > 0.1
-        assert deviation == pytest.approx(1e5 * 0.5 * (1 + slack), rel=1e-12)
+        assert deviation == pytest.approx(1e5 * 0.5 * (1 + slack), rel=1e-12, abs=0)
 
 
 class TestExactNoise:
@@ -134,8 +134,8 @@ class TestHiddenPasses:
     def test_the_noise_on_the_dual_is_an_eighth_of_that_on_x_times_the_norm_of_A(self, constraint, squared):
         footing = footing_of(constraint)
         noise = footing.noise(7.0)
-        assert noise.deviation == pytest.approx(7.0 * 0.3 * footing.program.step, rel=1e-11)
-        assert noise.dual_deviation == pytest.approx(noise.deviation * math.sqrt(squared) / 8, rel=1e-9)
+        assert noise.deviation == pytest.approx(7.0 * 0.3 * footing.program.step, rel=1e-11, abs=0)
+        assert noise.dual_deviation == pytest.approx(noise.deviation * math.sqrt(squared) / 8, rel=1e-9, abs=0)
         assert noise.dual_deviation >= noise.deviation * math.sqrt(squared) / 8 * (1 - 1e-14)
 
     def test_the_reach_is_that_of_the_lemma(self, constraint, squared):
@@ -145,8 +145,8 @@ class TestHiddenPasses:
         stretch = step * footing.program.beta * squared
         by_noise = 1.01 * math.sqrt(1 + stretch) * math.sqrt(visits) * (1.5 * math.sqrt(d) + 100)
         by_clip = 1.01 * visits * (1 + footing.program.public_drift / (step * 0.3))
-        assert footing.reach.by_noise == pytest.approx(by_noise, rel=1e-9)
-        assert footing.reach.by_clip == pytest.approx(by_clip, rel=1e-9)
+        assert footing.reach.by_noise == pytest.approx(by_noise, rel=1e-9, abs=0)
+        assert footing.reach.by_clip == pytest.approx(by_clip, rel=1e-9, abs=0)
 
     def test_grids_are_below_the_noise_or_as_fine_as_the_reach_allows(self, constraint, squared):
         """γ ≤ max(σ·2⁻³², R·2⁻⁵¹) and γ_λ ≤ max(τ·2⁻³², (1 + √k)(R/q)·2⁻⁵¹), each more than half of it."""
@@ -166,7 +166,7 @@ class TestHiddenPasses:
         """r̂·(4·8/√k + 1) with r̂ = r/σ at this noise."""
         passage = Passage(40, 0.7, squared / 9, squared, rounding=3e-6, clip_rounding=5e-6)
         expected = (3e-6 + 5e-6 / 0.25) * (32 / math.sqrt(0.7 * squared) + 1)
-        assert passage.leftover_of(0.25) == pytest.approx(expected, rel=1e-12)
+        assert passage.leftover_of(0.25) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 def footing_of(constraint: Constraint) -> Footing:
@@ -199,8 +199,8 @@ class TestInversion:
         for epsilon in (0.7, 1.2, 1.5, 2.2):
             above = losses > epsilon
             inside = math.fsum(mass[above] * (1 - np.exp(epsilon - losses[above])))
-            assert known().delta(epsilon) == pytest.approx((inside + 0.004 + 0.003) * (1 + 1e-6), rel=1e-12)
-        assert known().delta(9.0) == pytest.approx(0.007 * (1 + 1e-6), rel=1e-12)
+            assert known().delta(epsilon) == pytest.approx((inside + 0.004 + 0.003) * (1 + 1e-6), rel=1e-12, abs=0)
+        assert known().delta(9.0) == pytest.approx(0.007 * (1 + 1e-6), rel=1e-12, abs=0)
 
     def test_epsilon_leaves_them_out_of_what_may_be_spent(self):
         """Where ε lies between 1.5 and 2: A − e^ε·B = rest, with A and B over the two losses above."""
@@ -209,7 +209,7 @@ class TestInversion:
             total, tilted = 0.05 + 0.01, 0.05 * math.exp(-2.0) + 0.01 * math.exp(-2.5)
             expected = math.log((total - rest) / tilted)
             assert 1.5 < expected < 2.0
-            assert known().epsilon(delta) == pytest.approx(expected, rel=1e-12)
+            assert known().epsilon(delta) == pytest.approx(expected, rel=1e-12, abs=0)
 
     def test_no_epsilon_where_they_use_up_delta(self):
         assert known().epsilon(0.007 * (1 - 1e-9)) == math.inf
@@ -266,4 +266,4 @@ def test_the_noise_of_a_symmetric_moment_is_stated_as_it_is(spread):
     # Six standard errors of a deviation estimated from so many numbers: 1.5 % and 21 %.
     assert beside.std() == pytest.approx(moment.noise, rel=6 / math.sqrt(2 * beside.size))
     assert np.diag(moment.matrix).std() == pytest.approx(math.sqrt(2) * moment.noise, rel=6 / math.sqrt(2 * d))
-    assert moment.noise == pytest.approx(spread / math.sqrt(2), rel=1e-12)
+    assert moment.noise == pytest.approx(spread / math.sqrt(2), rel=1e-12, abs=0)
