@@ -142,17 +142,22 @@ def all_runs(law: Repetitions, shift: float, epsilon: float) -> float:
 
 
 def test_a_search_is_charged_for_the_slack_of_its_runs():
-    """Half of the slack is theirs: both bounds of docs/proofs/tuning.md hold E[K] times what one run may slip."""
-    run = charge(sampled(1.0, 4), REPLACE, SLACK / (2 * LAW.mean))
-    shift, slips = shift_of(sampled(1.0, 4)), LAW.mean * run.slack
-    ratio = log_slope_ratio(GaussianBase(run.shift, run.slack), LAW)
-    grid, bounds = np.linspace(0.0, 8.0, 81), []
+    """Half of the slack is theirs: both bounds of docs/proofs/tuning.md hold E[K] times what one run may slip.
+
+    Between two points of the code's own grid a bound may pass the chord, which the profile itself, convex, does not:
+    hence a tolerance of a thousandth. Without the slack of the runs up to seven hundredths would be missing.
+    """
+    law, slack, grid = Repetitions("poisson", 8.0), 5e-3, np.linspace(0.0, 8.0, 81)
+    run = charge(sampled(4.0, 10), REPLACE, slack / (2 * law.mean))
+    shift, slips = shift_of(sampled(4.0, 10), law=law, slack=slack), law.mean * run.slack
+    ratio = log_slope_ratio(GaussianBase(run.shift, run.slack), law)
+    bounds = []
     for epsilon in grid:
-        by_ratio = LAW.mean * gaussian_delta(run.shift, epsilon - ratio) + slips if epsilon > ratio else 1.0
-        bounds.append(min(by_ratio, all_runs(LAW, run.shift, float(epsilon)) + slips, 1.0))
-    charged, less = ((1 - SLACK) * profiles.gaussian(factor * shift, grid) + SLACK for factor in (1.0, 0.99))
-    assert slips == pytest.approx(SLACK / 2)
-    assert np.all(bounds <= charged * (1 + 1e-8))
+        by_ratio = law.mean * gaussian_delta(run.shift, epsilon - ratio) + slips if epsilon > ratio else 1.0
+        bounds.append(min(by_ratio, all_runs(law, run.shift, float(epsilon)) + slips, 1.0))
+    charged, less = ((1 - slack) * profiles.gaussian(factor * shift, grid) + slack for factor in (1.0, 0.99))
+    assert slips == pytest.approx(slack / 2)
+    assert np.all(bounds <= charged * (1 + 1e-3))
     assert np.any(bounds > less)
 
 
