@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpadmm.oracles import counts, wide
+from dpadmm.oracles import counts, scored, wide
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
+from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
@@ -16,6 +17,7 @@ from dpadmm.privacy.sampling import Batch, Everything
 from dpadmm.privacy.statistics import RowMoments
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.scores import Accuracy, ClippedLoss
 from dpadmm.randomness import make_streams
 
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -73,6 +75,31 @@ def test_counts_are_those_of_all_blocks(form, monkeypatch):
     for thresholds in ([-1.0, 0.0, 0.5, 2.0], [0.0, -1.5, 1.0, -3.0]):
         expected = [sum(row[j] <= limit for row in clean) - len(clean) / 2 for j, limit in enumerate(thresholds)]
         np.testing.assert_array_equal(rows.below_sums(np.array([thresholds]))[0], expected)
+
+
+@FORMS
+@pytest.mark.parametrize("score", [Accuracy(), ClippedLoss(0.8), ClippedLoss()], ids=["accuracy", "loss", "2"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_are_those_of_each_row_less_one_half(form, score, weighted, monkeypatch):
+    """Margins on both sides of zero and of one, rows that count for nothing, and several blocks."""
+    monkeypatch.setattr(scored, "BLOCK_ROWS", 20)
+    rng, n, clip = np.random.default_rng(4), 75, 0.45
+    X, y, x = rng.uniform(-0.5, 0.5, (n, 3)), rng.choice([-1.0, 1.0], n), np.array([1.0, -3.0, 2.0])
+    X[[5, 30]] = np.nan
+    weights = rng.uniform(0.2, 1.0, n) if weighted else None
+    with np.errstate(all="ignore"):
+        rows = ScoredRows(RowMap(5.0, False).pack(form(X)), y, Logistic(), score, weights)
+    expected = 0.0
+    for i in range(n):
+        margin = float(X[i] @ x)
+        if np.isnan(margin):
+            continue
+        bound = 2.0 if score == ClippedLoss() else 0.8
+        value = 1 - min(np.log1p(np.exp(-y[i] * margin)), bound) / bound
+        value = float(margin * y[i] > 0) if isinstance(score, Accuracy) else value
+        expected += np.clip(value - 0.5, -clip, clip) * (1.0 if weights is None else weights[i])
+    # Each contribution is cut off to a multiple of 2⁻²⁰, towards zero.
+    assert rows.score_sum(x, clip) == pytest.approx([expected], abs=n * 2.0**-20)
 
 
 # --- clips ----------------------------------------------------------------------------------------------------------
