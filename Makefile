@@ -8,7 +8,7 @@ DEV_READY := $(READY)-dev
 # The CPU build of this release is smaller by gigabytes than what a bare `torch` brings; peers run on one thread anyway.
 TORCH ?= torch==2.13.0
 
-.PHONY: demo test test-all test-quick attack lint types contracts check experiments peers bench bench-quick clean
+.PHONY: demo test test-all test-quick attack mutants mutants-quick lint types contracts check experiments peers bench bench-quick clean
 
 demo: $(READY)
 	$(BIN)/dpadmm demo --out dpadmm-report
@@ -26,6 +26,12 @@ attack: $(DEV_READY)
 	rm -rf results/attacks
 	DPADMM_ATTACKS=full $(BIN)/python -m pytest -n 2 --dist loadfile tests/attacks
 	$(BIN)/python -m tests.attacks.page --write
+
+mutants: $(DEV_READY)
+	$(BIN)/python -m tests.mutants
+
+mutants-quick: $(DEV_READY)
+	$(BIN)/python -m tests.mutants --quick
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -1,0 +1,263 @@
+"""Constants, sums of charges and refusals at their very limits: what docs/proofs says, on either side of each."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpadmm.discrete_gaussian import below_exponential, discrete_gaussian, exponential_bounds
+from dpadmm.errors import InvalidParameter, PromiseBroken, SchemeMismatch
+from dpadmm.privacy import arithmetic, profiles
+from dpadmm.privacy.accountants.iteration import with_rounding
+from dpadmm.privacy.accountants.lattice import Composition, LossPmf, _folded, connect_dots
+from dpadmm.privacy.arithmetic import Arithmetic
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.calibration import calibrate, verify_plan
+from dpadmm.privacy.composition import _set_aside
+from dpadmm.privacy.ledger.charge import Charge, next_slack, total_epsilon
+from dpadmm.privacy.passage import Passage
+from dpadmm.privacy.plan import Request
+from dpadmm.privacy.sampling import Everything, TruncatedPoisson
+from dpadmm.privacy.selection import Repetitions
+from dpadmm.privacy.statistics import FeatureMoment
+from dpadmm.problem import L1, Constraint, Logistic, Problem, Simplex
+from dpadmm.problem.program import Program
+from dpadmm.randomness import make_selection_stream, make_streams
+
+from .test_written_out import epsilon_of_gaussian, footing_of
+
+# --- hidden passes: docs/proofs/iteration.md ------------------------------------------------------------------------
+
+
+class TestPassage:
+    """ηβ = 0.7, s² = 0.25, ‖A‖² = 9: none of them is one."""
+
+    def passage(self, convexity: float = 0.0) -> Passage:
+        return Passage(40, 0.7, 0.25, 9.0, convexity)
+
+    def test_what_two_iterations_cost_for_each_squared_distance_of_their_starts(self):
+        kappa = 1 / (0.7 * 0.25)
+        expected = ((1 + 2 * kappa) + math.sqrt(1 + 4 * kappa**2)) / 2
+        assert self.passage().blow_up == pytest.approx(expected, rel=1e-12)
+
+    def test_what_they_cost_in_print(self):
+        """max(2, 3/(ηβs²))·(1 + ηβ‖A‖²), s at most one; Λ is never above it."""
+        assert self.passage().printed_blow_up == pytest.approx(3 / (0.7 * 0.25) * (1 + 0.7 * 9), rel=1e-12)
+        assert Passage(40, 2.0, 4.0, 9.0).printed_blow_up == pytest.approx(2 * (1 + 2 * 9), rel=1e-12)
+        assert self.passage().blow_up <= self.passage().printed_blow_up
+
+    @pytest.mark.parametrize("convexity", [0.0, 0.01, 0.5, 1.0])
+    def test_how_much_an_iteration_forgets(self, convexity):
+        primal, dual = (1 - (1 - convexity) ** 2) / (1 + 0.7 * 9), 0.7 * 0.25 / (1 + 0.7 * 0.25)
+        assert self.passage(convexity).contraction == pytest.approx(1 - min(primal, dual), rel=1e-12)
+
+    def test_convexity_beyond_one_is_refused(self):
+        with pytest.raises(InvalidParameter, match="convexity"):
+            self.passage(1.01)
+
+
+@pytest.mark.parametrize(("rounding", "leftover"), [(0.0, 0.0), (0.01, 0.2), (0.002, 0.0)])
+def test_rounding_of_later_visits_is_added_to_what_a_record_moves(rounding, leftover):
+    """Claim 8: (√share·(Δ + 4r) + 10r·√(Λ·pairs))² + leftover², or at most (Δ + 2r)², halved."""
+    shares, spread, distance = np.array([1.0, 0.3, 0.01]), np.array([0.0, 5.0, 90.0]), 0.8
+    expected = [
+        min((distance + 2 * rounding) ** 2, (root * (distance + 4 * rounding) + more) ** 2 + leftover**2) / 2
+        for root, more in zip(np.sqrt(shares), 10 * rounding * np.sqrt(spread), strict=True)
+    ]
+    np.testing.assert_allclose(with_rounding(shares, spread, distance, rounding, leftover), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "most", "width"),
+    [
+        (Constraint.chain(5), 2, 2),
+        (Constraint.general(np.array([[1.0, 0.5, 2.0, 1.0], [0.0, 0.2, 0.1, 3.0]])), 4, 4),
+        (Constraint.identity(5), 1, 1),
+    ],
+    ids=["chain", "dense", "identity"],
+)
+@pytest.mark.parametrize("penalty", [L1(0.1), Simplex(1.0)], ids=["entrywise", "simplex"])
+def test_roundings_of_a_visit_are_counted_as_in_the_lemma(constraint, most, width, penalty):
+    """Lemma 5: Q = 1.1d + 6m^{3/2} + 3P + 64 and Q_H = 5w(w + 1), none for a diagonal factor."""
+    problem = Problem(Logistic(), penalty, constraint)
+    program = Program(problem, 0.5 / problem.smoothness, 0.3)
+    prox = 4 * constraint.n_rows**2 + 16 if isinstance(penalty, Simplex) else 4
+    expected = 1.1 * constraint.n_features + 6 * most**1.5 + 3 * prox + 64
+    assert program.operations == pytest.approx(expected, rel=1e-12)
+    assert program.solving_operations == (5 * width * (width + 1) if width > 1 else 0)
+
+
+def test_the_noise_of_a_visit_covers_the_rounding_of_its_own_scale():
+    footing = footing_of(Constraint.chain(4))
+    exact = Fraction(7) * Fraction(0.3) * Fraction(footing.program.step) * (1 + Fraction(1, 2**40))
+    assert footing.noise(7.0).deviation == pytest.approx(float(exact), rel=1e-14, abs=0)
+
+
+# --- composition on a lattice: docs/proofs/composition.md -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("chance", "size", "count"), [(0.05, 10, 200), (1e-4, 400, 50), (0.5, 3, 1000)])
+@pytest.mark.parametrize("tilt", [0.3, 2.0, 9.0])
+def test_what_lies_above_the_window_is_no_more_than_is_added(chance, size, count, tilt):
+    """Sums of losses that are either nothing or `size` steps: their tail is that of a binomial law."""
+    logs = np.full(size + 1, -690.0)
+    logs[[0, -1]] = math.log(1 - chance), math.log(chance)
+    composed = Composition([(LossPmf(0.02, 0, logs, 0.0), count)])
+    _, last, beyond = composed._window(tilt, math.log(1e-6), math.inf)
+    assert beyond == pytest.approx(1e-6 * math.exp(-20.0), rel=1e-9, abs=0)
+    law = stats.binom(count, chance)
+    assert law.sf(last // size) <= beyond
+    enough = next(k for k in range(count + 1) if law.sf(k) <= beyond)
+    if tilt < 1:  # a tilt that is far too large is sound, but wasteful
+        assert last <= 4 * max(enough, law.mean()) * size + 8
+
+
+def test_masses_beyond_the_window_are_added_where_they_wrap_to():
+    np.testing.assert_array_equal(_folded(np.arange(10.0), 4), [0 + 4 + 8, 1 + 5 + 9, 2 + 6, 3 + 7])
+    np.testing.assert_array_equal(_folded(np.arange(8.0), 4), [0 + 4, 1 + 5, 2 + 6, 3 + 7])
+    np.testing.assert_array_equal(_folded(np.arange(3.0), 4), [0, 1, 2, 0])
+
+
+def test_the_lattice_pair_is_a_law_with_what_is_left_at_infinity():
+    profile = profiles.gaussian(1.0, 0.25 * np.arange(8))
+    pmf = connect_dots(profile, profile, 0.25)
+    assert 1e-3 < pmf.infinity == pytest.approx(profile[-1] * (1 + 1e-9), rel=1e-12)
+    assert math.fsum(np.exp(pmf.log_mass)) + pmf.infinity == pytest.approx(1.0, rel=1e-12)
+
+
+# --- sums of charges ------------------------------------------------------------------------------------------------
+
+
+def test_slacks_are_taken_off_delta_when_fits_are_added_up():
+    together = total_epsilon([Charge(0.3, 2e-6), Charge(0.4, 3e-6)], 1e-5)
+    assert together == pytest.approx(epsilon_of_gaussian(0.5, 5e-6), rel=1e-8)
+    assert total_epsilon([Charge(0.3, 2e-6), Charge(0.4, 9e-6)], 1e-5) == math.inf
+    assert total_epsilon([], 1e-5) == 0.0
+
+
+@pytest.mark.parametrize(("earlier", "power"), [(0, 0), (1, 1), (2, 1), (3, 2), (6, 2), (7, 3), (1022, 9), (1023, 10)])
+def test_slacks_are_halves_of_halves(earlier, power):
+    assert next_slack(Budget(1.0, 1e-5), earlier) == pytest.approx(0.05 * 1e-5 / 2 ** (2 * power + 1), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 4.0])
+def test_distances_of_exact_fits_are_set_aside_together(epsilon):
+    """float.md, Theorem 2: (1 + e^ε)·Σ 10⁻⁶·δ/(1 + e^(own ε)), or the reserve of one fit if that is more."""
+    budgets = [Budget(0.5, 1e-5), Budget(2.0, 3e-5)]
+    plans = [SimpleNamespace(budget=budget, arithmetic=Arithmetic.EXACT) for budget in budgets]
+    plans.append(SimpleNamespace(budget=Budget(1.0, 1.0 - 1e-9), arithmetic=Arithmetic.GRANULAR))
+    distances = 1e-6 * (1e-5 / (1 + math.exp(0.5)) + 3e-5 / (1 + math.exp(2.0)))
+    for delta in (1e-6, 1e-2):
+        expected = max(1e-6 * delta, (1 + math.exp(epsilon)) * distances)
+        assert _set_aside(plans, epsilon, delta) == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+# --- refusals at their limits ---------------------------------------------------------------------------------------
+
+
+def test_every_query_of_a_plan_is_verified():
+    """The last one too, whose noise is as stated, but which could move further."""
+    requests = [
+        Request("gradient", 3, 1.0, full_data=True),
+        Request("feature moment", 1, 1.0, statistic=FeatureMoment()),
+    ]
+    plan = calibrate(Budget(1.0, 1e-5), requests, Everything(), 100)
+    verify_plan(plan)
+    first, last = plan.queries
+    with pytest.raises(PromiseBroken, match="further"):
+        verify_plan(replace(plan, queries=(first, replace(last, clip_norm=0.9 * last.clip_norm))))
+
+
+def test_exact_arithmetic_ends_where_its_proof_does():
+    arithmetic.require_exact_fits(2048, [1.0, 4096.0], weighted=False)
+    for width, multiplier, weighted in ((2049, 1.0, False), (2048, 4096.1, False), (2048, 1.0, True)):
+        with pytest.raises(InvalidParameter, match="exact"):
+            arithmetic.require_exact_fits(width, [1.0, multiplier], weighted)
+
+
+@pytest.mark.parametrize(
+    "change", [{"relative_noise": 0.0}, {"relative_noise": -1.0}, {"count": 0}, {"clip_norm": 0.0}]
+)
+def test_requests_without_noise_count_or_clip_are_refused(change):
+    request = replace(Request("gradient", 1, 1.0, full_data=True), **change)
+    with pytest.raises(InvalidParameter, match="gradient"):
+        calibrate(Budget(1.0, 1e-5), [request, Request("score", 1, 1.0)], Everything(), 100)
+
+
+def test_a_sampler_of_another_table_is_refused():
+    with pytest.raises(SchemeMismatch, match="another number of rows"):
+        calibrate(Budget(1.0, 1e-5), [Request("gradient", 2, 1.0)], TruncatedPoisson(0.05, 500, 8000), 8001)
+
+
+@pytest.mark.parametrize("cap", [0, 8001])
+def test_a_batch_of_nobody_or_of_more_than_all_is_refused(cap):
+    TruncatedPoisson(0.05, 1, 8000)
+    TruncatedPoisson(0.05, 8000, 8000)
+    with pytest.raises(InvalidParameter):
+        TruncatedPoisson(0.05, cap, 8000)
+
+
+def test_laws_of_the_number_of_trials_end_where_they_were_checked():
+    Repetitions("geometric", 1000.0)
+    Repetitions("negative-binomial", 5.0, 1e-3)
+    for law, mean, shape in (("geometric", 1000.5, None), ("negative-binomial", 5.0, 0.00099)):
+        with pytest.raises(InvalidParameter):
+            Repetitions(law, mean, shape)
+
+
+# --- chance ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("share", "asked"), [(2.0**-41, True), (-(2.0**-41), True), (2.0**-39, False), (-(2.0**-39), False)]
+)
+def test_a_coin_in_doubt_is_settled_by_rational_arithmetic(share, asked):
+    """64 bits within 2⁻⁴⁰ of e⁻¹ on either side are not left to double precision."""
+    word, calls = int(exponential_bounds(Fraction(1), 64)[0] * (1 + Fraction(share))), []
+    heads = below_exponential(
+        np.ones(1), lambda place: calls.append(place) or Fraction(1), lambda count: np.array([word], dtype=np.uint64)
+    )
+    assert bool(heads[0]) == (share < 0)
+    assert bool(calls) == asked
+
+
+@pytest.mark.parametrize(("word", "asked"), [(1 << 3, True), (1 << 5, False)])
+def test_a_coin_of_hardly_any_chance_is_in_doubt_below_its_last_bits(word, asked):
+    """e⁻⁶⁰ is far below 2⁻⁶⁰, under which no relative error means anything."""
+    calls = []
+    heads = below_exponential(
+        np.full(1, 60.0), lambda p: calls.append(p) or Fraction(60), lambda count: np.array([word], dtype=np.uint64)
+    )
+    assert not heads[0]
+    assert bool(calls) == asked
+
+
+@pytest.mark.parametrize("sigma", [3, 1000, (1 << 30) + 5])
+def test_rational_arithmetic_alone_draws_the_same_numbers(sigma, monkeypatch):
+    def drawn():
+        words = np.random.default_rng(6)
+        return discrete_gaussian(np.full(200, sigma), lambda n: words.integers(0, 1 << 64, n, dtype=np.uint64))
+
+    fast = drawn()
+    monkeypatch.setattr("dpadmm.discrete_gaussian.DOUBT", 1e9)
+    np.testing.assert_array_equal(drawn(), fast)
+
+
+def test_all_64_bits_of_a_seeded_word_are_drawn():
+    """Each is set in half of the words, within six standard deviations."""
+    count = 20_000
+    words = make_streams(3).noise._bits(count)
+    for place in range(64):
+        assert abs(int(((words >> np.uint64(place)) & np.uint64(1)).sum()) - count / 2) < 6 * math.sqrt(count) / 2
+
+
+def test_a_set_of_judging_rows_has_the_size_that_was_asked():
+    chosen = make_selection_stream(0).subset(50, 12)
+    assert chosen.sum() == 12
+    assert chosen.size == 50
