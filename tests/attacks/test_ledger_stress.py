@@ -5,19 +5,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-import sqlite3
-import subprocess
-from contextlib import closing
 from pathlib import Path
 from threading import Thread
-
-import pytest
 
 from dpadmm import Budget, Ledger
 from dpadmm.errors import FileProblem
 from dpadmm.privacy.ledger import verify
-
 from tests.privacy.ledger_places import SMALL
+
 from .campaign import Campaign
 
 # `make attack` takes 40 of the 200 runs that a night has time for.

@@ -317,14 +317,19 @@ class TestPostgres:
     def test_edits_past_the_triggers_are_found(self, place, connection):
         connection.execute("ALTER TABLE dpadmm_ledger DISABLE TRIGGER USER")
         connection.execute("UPDATE dpadmm_ledger SET text = overlay(text placing '!' from 9) WHERE sequence = 3")
+        assert "its triggers were changed" in found(place)
+        connection.execute("ALTER TABLE dpadmm_ledger ENABLE TRIGGER USER")
         assert "entry 3, or its hash, was changed" in found(place)
+        connection.execute("ALTER TABLE dpadmm_ledger DISABLE TRIGGER USER")
         connection.execute("DELETE FROM dpadmm_ledger WHERE sequence = 3")
+        connection.execute("ALTER TABLE dpadmm_ledger ENABLE TRIGGER USER")
         assert "entry 3 is missing" in found(place)
 
     def test_a_cut_off_end_shows_against_a_head(self, place, connection):
         head = str(Ledger(place).head)
         connection.execute("ALTER TABLE dpadmm_ledger DISABLE TRIGGER USER")
         connection.execute("DELETE FROM dpadmm_ledger WHERE sequence = 4")
+        connection.execute("ALTER TABLE dpadmm_ledger ENABLE TRIGGER USER")
         assert verify(place).ok
         assert "was set back" in found(place, head=head)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from dpadmm.errors import FileProblem
+from dpadmm.privacy.address import hidden, is_address, is_doubtful
 from dpadmm.privacy.ledger.entries import Entry
 
 # How long to wait for another writer, in seconds.
@@ -61,14 +61,16 @@ class Store(Protocol):
 
 
 def store_at(place: str | Path) -> Store:
-    """A PostgreSQL server for postgresql://…, and a file for everything else."""
-    if isinstance(place, str) and re.match(r"postgres(ql)?://", place):
+    """A PostgreSQL server for postgresql://… or the keywords of libpq, and a file for everything else."""
+    if is_address(place):
         from dpadmm.privacy.ledger.postgres import PostgresStore
 
-        return PostgresStore(place)
-    if isinstance(place, str) and re.match(r"[a-z][a-z0-9+]+://", place):
+        return PostgresStore(hidden(place))
+    if is_doubtful(place):
         raise FileProblem(
-            f"a ledger at {place.split('://')[0]}://…", "a file name or postgresql://…", "choose one of these"
+            "a ledger at what looks like an address",
+            "the name of a file, or postgresql://user@host/database",
+            "choose one of these; an address is not quoted here, because it may hold a password",
         )
     from dpadmm.privacy.ledger.sqlite import SqliteStore
 

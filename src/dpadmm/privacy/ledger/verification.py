@@ -72,7 +72,7 @@ def verify(place: str | Path, head: str | None = None, releases: Sequence[tuple[
         book = Book().after(entries)
     except FileProblem as problem:
         return Verification(store.place, len(entries), "", (problem.given,))
-    if not book.ledger:
+    if not book.balance.ledger:
         problems.append("the first entry is missing")
     for account in book.accounts.values():
         problems += [what for fit in account.fits for what in _faults(account, fit)]
