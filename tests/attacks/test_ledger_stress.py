@@ -44,7 +44,7 @@ def at_once(*works) -> None:
         process.join()
 
 
-def work(path, diary, spend) -> None:
+def work(path, diary) -> None:
     threads = [
         Thread(target=spend, args=(path, diary.with_name(f"{diary.name}.{number}"))) for number in range(THREADS)
     ]
@@ -96,7 +96,7 @@ def test_threads_and_processes_on_one_file(tmp_path):
             folder.mkdir()
             path = folder / "ledger.db"
             made(path)
-            at_once(*(lambda n=n: work(path, folder / f"diary.{n}", spend) for n in range(PROCESSES)))
+            at_once(*(partial(work, path, folder / f"diary.{n}") for n in range(PROCESSES)))
             for problem in lost(path, folder, PROCESSES * THREADS * ROUNDS):
                 tally.defect(problem)
             shutil.rmtree(folder)

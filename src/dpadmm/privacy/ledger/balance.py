@@ -12,7 +12,7 @@ from typing import Any
 
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger.charge import Charge
-from dpadmm.privacy.ledger.entries import Entry, Head, damaged, read_entries
+from dpadmm.privacy.ledger.entries import Entry, Head, damaged, read_entries, require_chained
 from dpadmm.privacy.ledger.names import known_as
 from dpadmm.privacy.ledger.standing import Standing
 from dpadmm.privacy.ledger.store import Log
@@ -41,6 +41,7 @@ class Balance:
         entries = log.entries(last.sequence - 2)
         if len(entries) < 2 or entries[1] != last:
             raise damaged(f"entry {last.sequence - 1} is missing")
+        require_chained(entries[0].hash, last)
         return cls._from_dict(entries[0], last).after(entries[1:])
 
     def standing(self, dataset: object) -> Standing:
@@ -69,7 +70,7 @@ class Balance:
 
     def note(self) -> dict[str, Any]:
         """The field for the next entry, if it should carry this balance; else nothing."""
-        due = self.head.sequence - self.noted >= max(INTERVAL, len(self.standings))
+        due = self.head.sequence + 1 - self.noted >= max(INTERVAL, len(self.standings))
         return {"balance": self._to_dict()} if due else {}
 
     def _to_dict(self) -> dict[str, Any]:

@@ -89,6 +89,8 @@ class Book:
     def after(self, entries: Iterable[Entry]) -> Book:
         """The record after further entries, their chain and their sums checked."""
         entries = list(entries)
+        if not entries:
+            return self
         balance = self.balance.after(entries)
         fits = {name: dict(known) for name, known in self.fits.items()}
         receipts = {receipt for known in fits.values() for receipt in known}

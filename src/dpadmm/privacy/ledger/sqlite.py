@@ -21,7 +21,7 @@ from urllib.parse import quote
 from dpadmm.privacy.ledger import store
 from dpadmm.privacy.ledger.entries import FORMAT, Entry, damaged, stamp
 from dpadmm.privacy.ledger.sqlite_pages import stray_bytes
-from dpadmm.privacy.ledger.sqlite_place import OPEN_LEDGERS, identity, scratch_beside
+from dpadmm.privacy.ledger.sqlite_place import OPEN_LEDGERS, identity, require_same, scratch_beside
 
 APPLICATION = int.from_bytes(b"dpLg", "big")
 SCHEMA = {
@@ -108,16 +108,14 @@ class SqliteStore:
             _end_write_ahead_log(connection)
             connection.execute("BEGIN IMMEDIATE")
             try:
-                if identity(self.path) != before:
-                    raise store.exchanged(self.place)
+                require_same(self.path, before)
                 yield SqliteLog(connection)
             except BaseException:
                 with suppress(sqlite3.Error):
                     connection.rollback()
                 raise
             _commit(connection, self.place)
-        if identity(self.path) != before:
-            raise store.exchanged(self.place)
+        require_same(self.path, before)
 
     @contextmanager
     def reading(self) -> Iterator[SqliteLog]:
@@ -145,7 +143,7 @@ class SqliteStore:
 
     @contextmanager
     def _opened_to_read(self) -> Iterator[sqlite3.Connection]:
-        """As `_opened`; a closed ledger of an earlier version can be read from a read-only disk, all of it in its file."""
+        """As `_opened`; on a read-only disk a closed ledger of an earlier version can be read, all of it in its file."""
         with OPEN_LEDGERS.one_more(self.place), closing(self._connected_to_read()) as connection:
             yield connection
 

@@ -1,8 +1,9 @@
 """Bytes of an SQLite file that carry no entry must be zero: so that a flipped byte shows in empty space too.
 
 A table that only grows has pages of three kinds: leaves, inner nodes, and overflow pages of long texts. What lies
-between a leaf's pointers and its cells, and behind the end of a text, is empty and was never anything else; inner
-nodes may keep remains of their past there (https://sqlite.org/fileformat2.html).
+between the pointers and the cells of a leaf or a root, and behind the end of a text, is empty and was never anything
+else; inner nodes below a root, which large ledgers have, may keep remains of their past there
+(https://sqlite.org/fileformat2.html).
 """
 
 from __future__ import annotations
@@ -64,12 +65,11 @@ class TreePage:
 
     def empty_spaces(self, file: bytes) -> Iterator[tuple[int, bytes]]:
         """(page, bytes) of the space between pointers and cells, and behind the texts that overflow."""
-        if self.kind != LEAF:
-            return
         cells = self.cells
-        content = _number(self.data, self._offset + 5, 2) or 65536
-        yield self.number, self.data[self._offset + 8 + 2 * len(cells) : content]
-        for cell in cells:
+        if self.kind == LEAF or self.number in ROOTS:
+            content = _number(self.data, self._offset + 5, 2) or 65536
+            yield self.number, self.data[self._offset + (8 if self.kind == LEAF else 12) + 2 * len(cells) : content]
+        for cell in cells if self.kind == LEAF else ():
             yield from _overflow(file, self.data, cell)
 
 

@@ -41,6 +41,16 @@ def identity(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
+def require_same(path: Path, before: Identity) -> None:
+    """Refuse a place where another file was put since, or from which the ledger was taken away."""
+    try:
+        found = path.stat()
+    except OSError:
+        raise store.exchanged(str(path)) from None
+    if (found.st_dev, found.st_ino) != before:
+        raise store.exchanged(str(path))
+
+
 def scratch_beside(path: Path, token: str) -> Path:
     """The name under which a ledger is made before it gets its own."""
     return path.with_name(f".{path.name}.{token}")

@@ -81,12 +81,11 @@ class Sums:
 
 def _grown(parts: tuple[float, ...], value: float) -> tuple[float, ...]:
     """Numbers whose exact sum is that of `parts` and `value`, none overlapping another (Shewchuk 1997)."""
-    if not math.isfinite(value):
-        return (math.inf,)
     kept = []
     for part in parts:
         large, small = (value, part) if abs(value) >= abs(part) else (part, value)
         value = large + small
         if rest := small - (value - large):
             kept.append(rest)
-    return (*kept, value)
+    # Too large a sum is endless, which every limit refuses.
+    return (*kept, value) if math.isfinite(value) else (math.inf,)
