@@ -1,4 +1,4 @@
-"""What a ledger of many fits costs: to open, to charge, to show, to verify. Run by itself: python -m benchmarks.ledger."""
+"""What a ledger of many fits costs to open, to charge, to show and to verify: python -m benchmarks.ledger."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dpadmm import Budget, Ledger
 from dpadmm.cli.app import run
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import verify
-from dpadmm.privacy.ledger.ledger import _fit_fields
 from dpadmm.privacy.ledger.charge import charge
+from dpadmm.privacy.ledger.ledger import _fit_fields
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from threading import Thread
 

@@ -1,4 +1,4 @@
-"""One file has one name, one process its own locks: hard links, mounted files, forks and exchanged files are refused."""
+"""A file has one name, a process its own locks: hard links, mounted and exchanged files, and forks, are refused."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from dpadmm.errors import DpadmmError, FileProblem
 from dpadmm.preparation import PrivateQuantileClipper
 from dpadmm.privacy.address import Address, hidden
 from dpadmm.privacy.ledger import verify
+from dpadmm.privacy.ledger.entries import Entry
 from dpadmm.privacy.ledger.postgres import PostgresStore
 
 from .ledger_places import SMALL, new_database, postgres_server
@@ -78,13 +79,15 @@ def test_whatever_could_swallow_an_entry_is_refused(place, connection, what):
 
 @pytest.mark.parametrize("what", ["a rule", "a trigger", "a changing trigger"])
 def test_what_comes_between_the_look_and_the_entry_is_noticed_too(place, connection, what):
-    ledger = Ledger(place)
-    with pytest.raises(FileProblem, match="look for|were changed"), ledger._store.writing() as log:
-        log.connection.connection.commit()
-        connection.execute(SWALLOWERS[what])
-        from dpadmm.privacy.ledger.entries import Entry
+    def write():
+        with Ledger(place)._store.writing() as log:
+            # Gives back the locks of the first look.
+            log.connection.connection.commit()
+            connection.execute(SWALLOWERS[what])
+            log.append(Entry(3, "{}", "0"))
 
-        log.append(Entry(3, "{}", "0"))
+    with pytest.raises(FileProblem, match=r"look for|were changed"):
+        write()
 
 
 def test_a_search_path_does_not_lead_elsewhere(place, connection):

@@ -31,6 +31,11 @@ SCHEMA = {
     "never_removed": "CREATE TRIGGER never_removed BEFORE DELETE ON entries "
     "BEGIN SELECT RAISE(ABORT, 'entries are never removed'); END",
 }
+# The same as SQLite lists it: number, kind, name, table, first page, definition.
+TABLES = [
+    (number, definition.split()[1].lower(), name, "entries", 2 if name == "entries" else 0, definition)
+    for number, (name, definition) in enumerate(SCHEMA.items(), start=1)
+]
 INSERT = "INSERT INTO entries (sequence, text, hash) VALUES (?, ?, ?)"
 SELECT = "SELECT sequence, text, hash FROM entries"
 # Seconds between two tries to end the write-ahead log of an earlier version.
@@ -143,7 +148,7 @@ class SqliteStore:
 
     @contextmanager
     def _opened_to_read(self) -> Iterator[sqlite3.Connection]:
-        """As `_opened`; on a read-only disk a closed ledger of an earlier version can be read, all of it in its file."""
+        """As `_opened`; from a read-only disk, all of a closed ledger of an earlier version that is in its file."""
         with OPEN_LEDGERS.one_more(self.place), closing(self._connected_to_read()) as connection:
             yield connection
 
@@ -171,7 +176,7 @@ class SqliteStore:
         if found > FORMAT:
             raise store.newer(self.place, found, FORMAT)
         # A trigger or a view put there by others could swallow a charge.
-        if dict(connection.execute("SELECT name, sql FROM sqlite_master")) != SCHEMA:
+        if connection.execute("SELECT rowid, * FROM sqlite_master ORDER BY rowid").fetchall() != TABLES:
             raise damaged("the tables were changed")
 
 

@@ -42,6 +42,7 @@ class TreePage:
 
     number: int
     data: bytes
+    entries: bool = False
 
     @property
     def _offset(self) -> int:
@@ -70,6 +71,9 @@ class TreePage:
             content = _number(self.data, self._offset + 5, 2) or 65536
             yield self.number, self.data[self._offset + (8 if self.kind == LEAF else 12) + 2 * len(cells) : content]
         for cell in cells if self.kind == LEAF else ():
+            if self.entries:
+                # The number of an entry is the key of its row; SQLite writes nothing in its column, and reads nothing.
+                yield self.number, self.data[(at := _first_kind(self.data, cell)) : at + 1]
             yield from _overflow(file, self.data, cell)
 
 
@@ -83,9 +87,17 @@ def _tree(file: bytes, size: int, root: int) -> Iterator[TreePage]:
     waiting = [root]
     while waiting:
         number = waiting.pop()
-        page = TreePage(number, file[(number - 1) * size : number * size])
+        page = TreePage(number, file[(number - 1) * size : number * size], root == ROOTS[1])
         yield page
         waiting += page.children
+
+
+def _first_kind(data: bytes, cell: int) -> int:
+    """Where a row says what its first column holds."""
+    at = cell
+    for _ in ("length of the row", "its key", "length of the kinds"):
+        _, at = _varint(data, at)
+    return at
 
 
 def _overflow(file: bytes, data: bytes, cell: int) -> Iterator[tuple[int, bytes]]:
