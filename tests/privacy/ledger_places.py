@@ -32,37 +32,57 @@ def plan(epsilon: float = 0.5, sampler: Sampler | None = None, delta: float = 1e
 SMALL: Plan = plan(0.01)
 
 
+class PostgresServer:
+    """A server on loopback that can be killed and started again."""
+
+    def __init__(self, tools: Path, home: Path) -> None:
+        self.home, self._tools, self.port = home, tools, _free_port()
+        self.as_user = {"user": _server_user(), "env": {**os.environ, "LC_ALL": "C"}, "cwd": home}
+        self.address = f"postgresql://owner@127.0.0.1:{self.port}/"
+        made = [str(tools / "initdb"), "-D", str(home / "data"), "-U", "owner", "-A", "trust", "-E", "UTF8"]
+        subprocess.run(made, check=True, capture_output=True, **self.as_user)
+
+    def start(self) -> None:
+        options = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={self.home}"]
+        started = [str(self._tools / "postgres"), "-D", str(self.home / "data"), "-p", str(self.port), *options]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(started, **quiet, **self.as_user)
+        _wait(self.address, self._process)
+
+    def die(self) -> None:
+        """Without writing anything more: all that is left is what was flushed. Nothing here needs to last."""
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(30)
+
+
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """The address of a server on loopback that lives as long as the block, or a skip that says why there is none."""
+def postgres_process() -> Iterator[PostgresServer]:
+    """A server that lives as long as the block, or a skip that says why there is none."""
     pytest.importorskip("psycopg", reason="PostgreSQL ledgers need psycopg: pip install 'dpadmm[postgres]'")
     tools = _tools()
     if tools is None:
         pytest.skip("no PostgreSQL server found (initdb and postgres, e.g. from Debian's package postgresql)")
     home = Path(tempfile.mkdtemp(prefix="dpadmm-pg-"))
-    user = _server_user()
-    if user is not None:
+    if (user := _server_user()) is not None:
         shutil.chown(home, user)
-    port = _free_port()
-    as_user = {"user": user, "env": {**os.environ, "LC_ALL": "C"}, "cwd": home}
     try:
-        made = [str(tools / "initdb"), "-D", str(home / "data"), "-U", "owner", "-A", "trust", "-E", "UTF8"]
-        subprocess.run(made, check=True, capture_output=True, **as_user)
-        options = ["-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={home}"]
-        started = [str(tools / "postgres"), "-D", str(home / "data"), "-p", str(port), *options]
-        server = subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_user)
+        server = PostgresServer(tools, home)
+        server.start()
         try:
-            address = f"postgresql://owner@127.0.0.1:{port}/"
-            _wait(address, server)
-            yield address
+            yield server
         finally:
-            # Immediate shutdown: nothing here needs to last.
-            server.send_signal(signal.SIGQUIT)
-            server.wait(30)
+            server.die()
     except subprocess.CalledProcessError as error:
         pytest.skip(f"PostgreSQL could not be set up: {error.stderr.decode(errors='replace')[-200:]}")
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """The address of such a server."""
+    with postgres_process() as server:
+        yield server.address
 
 
 def new_database(address: str) -> str:

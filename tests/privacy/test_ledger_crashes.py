@@ -7,10 +7,11 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import subprocess
 import time
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 
 from dpadmm import Budget, DPLogisticRegression, Ledger
 from dpadmm.errors import FileProblem
+from dpadmm.privacy.ledger import sqlite as module
 from dpadmm.privacy.ledger import store, verify
 
 from .ledger_places import SMALL, new_database, postgres_server
@@ -125,8 +127,6 @@ class TestKilled:
         before = ledger.head
 
         def die_at(step):
-            import dpadmm.privacy.ledger.sqlite as module
-
             connect = module._connect
 
             def traced(*args):
@@ -217,9 +217,7 @@ class TestDisks:
 
     def test_a_full_disk_leaves_no_half_made_ledger(self, small_disk):
         # The last page of space is taken, so that not even an empty ledger fits.
-        with suppress(OSError), (small_disk / "other").open("wb", buffering=0) as stream:
-            while True:
-                stream.write(b"x" * 4096)
+        fill(small_disk)
         with pytest.raises(FileProblem, match=r"full|cannot be"):
             Ledger.create(small_disk / "ledger.db")
         assert [file.name for file in small_disk.iterdir()] == ["other"]
@@ -242,37 +240,101 @@ class TestDisks:
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
         assert len(ledger.account("census").fits) == 1
 
-    def test_a_read_only_disk_with_a_waiting_log_is_not_read_in_part(self, small_disk):
-        """A crash left entries in the log; on a read-only disk they cannot be seen, so nothing is."""
+    def test_a_read_only_disk_with_an_unfinished_commit_is_not_read_in_part(self, small_disk):
+        """A crash left a journal that must be undone first; on a read-only disk it cannot be, so nothing is read."""
         made(small_disk / "ledger.db")
-
-        def reserve_and_die():
-            ledger = Ledger(small_disk / "ledger.db")
-            reader = ledger._store._connected()
-            reader.execute("BEGIN")
-            reader.execute("SELECT * FROM entries").fetchall()
-            ledger.reserve("census", SMALL)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        process = FORK.Process(target=reserve_and_die)
-        process.start()
-        process.join()
-        (small_disk / "ledger.db-shm").unlink()
+        interrupt_a_commit(small_disk / "ledger.db")
         subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
         with pytest.raises(FileProblem):
             Ledger(small_disk / "ledger.db")
         subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
-        assert len(Ledger(small_disk / "ledger.db").account("census").fits) == 1
+        assert Ledger(small_disk / "ledger.db").account("census").fits == ()
+
+    def test_a_full_disk_can_be_verified(self, small_disk):
+        ledger = made(small_disk / "ledger.db")
+        ledger.reserve("census", SMALL)
+        fill(small_disk)
+        assert verify(small_disk / "ledger.db").problems == ()
+
+    def test_a_full_disk_is_said_to_be_full(self, small_disk):
+        """An earlier version's ledger needs a little space before it can be read."""
+        made(small_disk / "ledger.db")
+        as_an_earlier_version_left_it(small_disk / "ledger.db")
+        fill(small_disk)
+        with pytest.raises(FileProblem, match="the disk is full"):
+            verify(small_disk / "ledger.db")
+
+
+def fill(disk):
+    with suppress(OSError), (disk / "other").open("wb", buffering=0) as stream:
+        while True:
+            stream.write(b"x" * 4096)
+
+
+def interrupt_a_commit(path):
+    """A process dies when its pages are in the file and its journal still says that they do not count."""
+
+    def write_and_die():
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA cache_spill = 1")
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN IMMEDIATE")
+        for number in range(3, 40):
+            connection.execute("INSERT INTO entries VALUES (?, ?, 'x')", (number, "x" * 3000))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    process = FORK.Process(target=write_and_die)
+    process.start()
+    process.join()
+
+
+def as_an_earlier_version_left_it(path):
+    """With a write-ahead log: a mark in the file, so that SQLite looks for a log beside it."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+class TestEarlierVersions:
+    def test_a_ledger_with_a_write_ahead_log_is_read_and_brought_to_an_end(self, path):
+        made(path).reserve("census", SMALL)
+        as_an_earlier_version_left_it(path)
+        assert len(Ledger(path).account("census").fits) == 1
+        assert verify(path).problems == ()
+        Ledger(path).reserve("census", SMALL)
+        assert path.read_bytes()[18:20] == bytes([1, 1])
+        assert not list(path.parent.glob("*-wal")) + list(path.parent.glob("*-shm"))
+        assert len(Ledger(path).account("census").fits) == 2
+        assert verify(path).problems == ()
+
+    def test_what_a_crash_left_in_the_log_is_not_lost(self, path):
+        made(path)
+        as_an_earlier_version_left_it(path)
+
+        def reserve_in_the_log_and_die():
+            module._end_write_ahead_log = lambda connection: None
+            keep = sqlite3.connect(path)
+            keep.execute("SELECT count(*) FROM entries").fetchall()
+            Ledger(path).reserve("census", SMALL)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        process = FORK.Process(target=reserve_in_the_log_and_die)
+        process.start()
+        process.join()
+        assert path.with_name("ledger.db-wal").stat().st_size > 0
+        assert len(Ledger(path).account("census").fits) == 1
+        Ledger(path).reserve("census", SMALL)
+        assert len(Ledger(path).account("census").fits) == 2
+        assert not path.with_name("ledger.db-wal").exists()
 
 
 class TestDurability:
     """A killed process does not show a missing flush; only a power cut would. So the settings themselves are asked."""
 
     def test_every_commit_of_a_file_is_flushed(self, path):
-        connection = made(path)._store._connected()
-        asked = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")}
-        connection.close()
-        assert asked == {"journal_mode": "wal", "synchronous": 2}
+        with made(path)._store.writing() as log:
+            ask = log.connection.execute
+            asked = {name: ask(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")}
+        assert asked == {"journal_mode": "persist", "synchronous": 3}
 
     @pytest.mark.slow
     def test_every_commit_of_a_server_is_flushed_whatever_its_default(self):

@@ -18,6 +18,7 @@ from dpadmm.errors import InvalidParameter
 if TYPE_CHECKING:
     from dpadmm.privacy.ledger import Ledger
     from dpadmm.privacy.ledger.book import Account
+    from dpadmm.report import Spending
 
 HELP = """\
 Keep a record of what every data set has spent, over all fits.
@@ -33,6 +34,8 @@ Examples
   dpadmm ledger show team.db --picture spending.png
   dpadmm ledger verify team.db --model model
 """
+# So many fits are printed; a picture has so many steps.
+LAST, STEPS = 100, 500
 EPILOG = f"Exit codes: {failures.EXIT_CODES}."
 
 app = typer.Typer(help=HELP, epilog=EPILOG, no_args_is_help=True, rich_markup_mode="rich")
@@ -115,6 +118,9 @@ def show(path: Place, picture: Picture = None, force: Force = False, json: Json 
     fits = [cells for account in ledger.accounts for cells in _fit_rows(account)]
     if fits:
         print_table(("charged", "data set", "fit", "ε, δ alone", "noise", "state", "ε in all"), fits)
+    for account in ledger.accounts:
+        if len(account.fits) > LAST:
+            print_line(f"{account.dataset}: the last {LAST} of {len(account.fits)} fits are shown; --json has all.")
     print_line(f"Head: {ledger.head}", style="dim")
 
 
@@ -241,21 +247,22 @@ def _fit_rows(account: Account) -> list[tuple[str, ...]]:
             "committed" if fit.committed else "reserved only",
             f"{account.spent_after(number):.4g}",
         )
-        for number, fit in enumerate(account.fits, start=1)
+        for number, fit in list(enumerate(account.fits, start=1))[-LAST:]
     ]
 
 
 def _picture(ledger: Ledger) -> bytes:
-    from dpadmm.privacy.ledger.entries import moment
-    from dpadmm.report import Spending, spending_picture
+    from dpadmm.report import spending_picture
 
-    accounts = [
-        Spending(
-            account.dataset,
-            account.limit.epsilon,
-            [moment(fit.time) for fit in account.fits],
-            [account.spent_after(number) for number in range(1, len(account.fits) + 1)],
-        )
-        for account in ledger.accounts
-    ]
-    return spending_picture(accounts, datetime.now(UTC))
+    return spending_picture([_spending(account) for account in ledger.accounts], datetime.now(UTC))
+
+
+def _spending(account: Account) -> Spending:
+    """The curve of one data set, through every fit or, of many, through as many as can be told apart."""
+    from dpadmm.privacy.ledger.entries import moment
+    from dpadmm.report import Spending
+
+    count = len(account.fits)
+    numbers = sorted({1 + round(step * (count - 1) / STEPS) for step in range(STEPS + 1)}) if count else []
+    times = [moment(account.fits[number - 1].time) for number in numbers]
+    return Spending(account.dataset, account.limit.epsilon, times, [account.spent_after(number) for number in numbers])

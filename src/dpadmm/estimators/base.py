@@ -28,6 +28,7 @@ from dpadmm.estimators.work import work_of
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.rows import Rows
+from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
@@ -41,7 +42,6 @@ from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 
 if TYPE_CHECKING:
-    from dpadmm.privacy.ledger import Ledger
     from dpadmm.privacy.selection import SearchPlan
 
 
@@ -98,7 +98,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     invalid_rows: str
     n_rows: int | None
     solver_options: Mapping[str, Any] | None
-    ledger: Ledger | str | Path | None
+    ledger = PlaceParameter()
     dataset: str | None
     random_state: int | None
     verbose: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +15,10 @@ from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_fi
 from dpadmm.estimators.input import feature_table, numeric_table
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
+from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.ledger import Ledger, Payment
+from dpadmm.privacy.ledger import Payment
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.statement import PrivacyStatement
@@ -51,7 +51,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     relation: str
     n_rows: int | None
     invalid_rows: str
-    ledger: Ledger | str | Path | None
+    ledger = PlaceParameter()
     dataset: str | None
     random_state: int | None
 

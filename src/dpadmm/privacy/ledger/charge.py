@@ -28,6 +28,7 @@ from dpadmm.privacy.accountants.base import default_accountant, full_data_shift,
 from dpadmm.privacy.accountants.gaussian import SMALLEST_SHIFT, gaussian_epsilon
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
+from dpadmm.privacy.ledger.sums import Sums
 from dpadmm.privacy.selection.bounds import GaussianBase, gaussian_profile, log_slope_ratio
 from dpadmm.privacy.selection.event import Selection
 
@@ -72,18 +73,13 @@ def charge(event: Event | Selection, relation: Relation, slack: float) -> Charge
     return Charge(_dominating_shift(event, relation, slack), slack)
 
 
-def total_epsilon(charges: Sequence[Charge], delta: float) -> float:
+def total_epsilon(charges: Sequence[Charge] | Sums, delta: float) -> float:
     """ε at δ of these fits together; infinite if their slacks alone use up δ."""
-    rest = delta - math.fsum(charge.slack for charge in charges)
-    if not charges:
-        return 0.0
-    if rest <= 0:
-        return math.inf
-    shift = math.sqrt(math.fsum(charge.shift**2 for charge in charges))
-    return gaussian_epsilon(max(shift, SMALLEST_SHIFT), rest) if math.isfinite(shift) else math.inf
+    sums = charges if isinstance(charges, Sums) else Sums.of(charges)
+    return _epsilon(sums, delta - sums.slack)
 
 
-def judged_epsilon(charges: Sequence[Charge], limit: Budget) -> float:
+def judged_epsilon(charges: Sequence[Charge] | Sums, limit: Budget) -> float:
     """ε that is compared with the limit's: the whole share of δ for slacks counts as used, whether it is or not.
 
     Formal guarantees
@@ -91,9 +87,18 @@ def judged_epsilon(charges: Sequence[Charge], limit: Budget) -> float:
     While this stays below `limit.epsilon`, all fits together are private to the limit, even if each fit was chosen
     after seeing the models of all earlier ones (docs/proofs/ledger.md, Claim 1).
     """
-    if math.fsum(charge.slack for charge in charges) > SLACK_SHARE * limit.delta:
+    sums = charges if isinstance(charges, Sums) else Sums.of(charges)
+    if sums.slack > SLACK_SHARE * limit.delta:
         return math.inf
-    return total_epsilon([Charge(charge.shift) for charge in charges], limit.delta * (1.0 - SLACK_SHARE))
+    return _epsilon(sums, limit.delta * (1.0 - SLACK_SHARE))
+
+
+def _epsilon(sums: Sums, delta: float) -> float:
+    if not sums.fits:
+        return 0.0
+    if delta <= 0 or not math.isfinite(sums.shift):
+        return math.inf
+    return gaussian_epsilon(max(sums.shift, SMALLEST_SHIFT), delta)
 
 
 @lru_cache(maxsize=256)

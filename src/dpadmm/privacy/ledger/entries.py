@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from dpadmm.errors import FileProblem
@@ -24,8 +25,9 @@ class Entry:
     text: str
     hash: str
 
-    @property
-    def content(self) -> dict[str, Any]:
+    @cached_property
+    def content(self) -> Mapping[str, Any]:
+        """The fields of the text, which are not to be changed."""
         return dict(json.loads(self.text))
 
 
@@ -59,7 +61,13 @@ def chain(previous: str, text: str) -> str:
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
 
 
-def read_entries(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Head, dict[str, Any]]]:
+def require_chained(previous: str, entry: Entry) -> None:
+    """Refuse an entry that is not the one that was written after the hash `previous`."""
+    if entry.hash != chain(previous, entry.text):
+        raise damaged(f"entry {entry.sequence}, or its hash, was changed after it was written")
+
+
+def read_entries(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Head, Mapping[str, Any]]]:
     """The content of `entries`, which must continue the chain at `head`, each with the head it makes.
 
     Formal guarantees
@@ -70,8 +78,7 @@ def read_entries(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Head, d
     for entry in entries:
         if entry.sequence != head.sequence + 1:
             raise damaged(f"entry {head.sequence + 1} is missing")
-        if entry.hash != chain(head.hash, entry.text):
-            raise damaged(f"entry {entry.sequence}, or its hash, was changed after it was written")
+        require_chained(head.hash, entry)
         try:
             content = entry.content
             known = content["kind"] in KINDS and content["sequence"] == entry.sequence

@@ -6,74 +6,24 @@ import getpass
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from dpadmm._version import __version__
-from dpadmm.errors import FileProblem, InvalidParameter, PromiseBroken
+from dpadmm.errors import InvalidParameter, PromiseBroken
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
-from dpadmm.privacy.ledger.book import Account, Book, kind_of
+from dpadmm.privacy.ledger.balance import Balance
+from dpadmm.privacy.ledger.book import Account, Book
 from dpadmm.privacy.ledger.charge import Charge, charge
-from dpadmm.privacy.ledger.entries import FORMAT, Entry, Head, damaged, moment, write_entry
+from dpadmm.privacy.ledger.entries import FORMAT, Entry, Head, write_entry
+from dpadmm.privacy.ledger.memory import Memory, Page
+from dpadmm.privacy.ledger.names import plain, require_distinct, usable
+from dpadmm.privacy.ledger.standing import Standing, kind_of, limit_fields
 from dpadmm.privacy.ledger.store import Log, Store, store_at
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, Selection
-
-# A clock may step back this far (a correction by the network) before new charges are refused.
-CLOCK_TOLERANCE = timedelta(minutes=5)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What a ledger object has seen: which record, up to which entry, and the state there if it still knows it."""
-
-    book: Book = field(default_factory=Book)
-    ledger: str = ""
-    head: Head = field(default_factory=Head)
-
-    def continued(self, log: Log) -> Book:
-        """The state now; a record that does not continue what was seen is refused."""
-        known = self.book.head
-        entries = log.entries(max(known.sequence - 1, 0))
-        if known.sequence and (not entries or entries[0].hash != known.hash):
-            raise damaged("entries that were there before are gone or changed: it was exchanged or set back")
-        book = self.book.after(entries[1:] if known.sequence else entries)
-        if not book.ledger:
-            raise damaged("the first entry is missing")
-        seen = [entry.hash for entry in entries if entry.sequence == self.head.sequence]
-        if self.ledger and (book.ledger != self.ledger or seen != [self.head.hash]):
-            raise damaged("entries that were there before are gone or changed: it was exchanged or set back")
-        return book
-
-
-@dataclass
-class Page:
-    """The record inside one transaction, with its state."""
-
-    log: Log
-    book: Book
-
-    def append(self, kind: str, fields: dict[str, Any], timed: bool = True) -> None:
-        """Write one entry; without `timed` it takes the time of the last one, and does not tell when it was written.
-
-        If the clock has gone backwards new charges are refused; a commit takes the time of the last entry, so that no
-        finished fit is lost; a limit, the act of an owner, starts the time anew.
-        """
-        now, last = self.log.now(), self.book.head.time
-        if kind == "reserve" and moment(now) + CLOCK_TOLERANCE < moment(last):
-            raise FileProblem(
-                f"a clock at {now}, before the last entry of the ledger at {last}",
-                "a clock that does not go backwards",
-                "set the clock; if it was ahead before, let an owner set a limit again, which starts the time anew; "
-                "nothing was charged",
-            )
-        time = now if kind == "limit" else max(now, last) if timed else last
-        entry = write_entry(self.book.head, time, kind, fields)
-        self.log.append(entry)
-        self.book = self.book.after([entry])
 
 
 class Ledger:
@@ -133,15 +83,21 @@ class Ledger:
         test : bool, optional
             Marks data that is not private. Only then are seeded fits accepted. Fixed by the first limit.
         """
-        name, owner = _named("dataset", dataset), _named("owner", _user() if owner is None else owner)
+        name, owner = usable("dataset", dataset), usable("owner", _user() if owner is None else owner)
         with self._page(self._store.writing) as page:
-            before = page.book.accounts.get(name)
-            account = Account(name, owner, limit, bool(test))
-            if before is not None:
-                _require_same(before, limit, owner, test)
-                account = replace(before, limit=limit)
-                account.require_covers_spending()
-            page.append("limit", {"dataset": name, "owner": owner, **_limit_fields(limit), "test": account.test})
+            known = page.balance.standings
+            if name not in known and dataset in known:
+                # Declared by a version that kept names as they were given.
+                name = dataset
+            if name in known:
+                _require_same(known[name], limit, owner, test)
+                standing = replace(known[name], limit=limit)
+                standing.require_covers_spending()
+            else:
+                require_distinct(name, known)
+                standing = Standing(name, owner, limit, bool(test))
+            fields = {"dataset": name, "owner": standing.owner, **limit_fields(limit), "test": standing.test}
+            page.append("limit", fields)
 
     # -- spending ------------------------------------------------------------------------------------------------
 
@@ -150,7 +106,7 @@ class Ledger:
 
         A budget alone is refused only if every plan for it would be.
         """
-        account = self._read().account(dataset)
+        account = self._read().standing(dataset)
         relation = wanted.relation if isinstance(wanted, Budget) else wanted.budget.relation
         account.require_open(relation, seeded, kind_of(wanted))
         if isinstance(wanted, Budget):
@@ -160,17 +116,17 @@ class Ledger:
 
     def price(self, dataset: str | None, plan: Plan | SearchPlan) -> float:
         """ε that everything charged to a data set would come to with `plan`, at the δ of its limit. Charges nothing."""
-        account = self._read().account(dataset)
+        account = self._read().standing(dataset)
         return account.spent_with(charge(plan.event, plan.budget.relation, account.next_slack))
 
     def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
         """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing."""
-        account = self._read().account(dataset)
+        account = self._read().standing(dataset)
         while True:
             # Mini-batch fits take a second to price: outside the lock, and again if another fit came first.
             cost = charge(plan.event, plan.budget.relation, account.next_slack)
             with self._page(self._store.writing) as page:
-                account = page.book.account(dataset)
+                account = page.balance.standing(dataset)
                 if cost.slack <= account.next_slack:
                     account.require_open(plan.budget.relation, seeded, kind_of(plan))
                     account.require_room(plan, cost)
@@ -193,10 +149,8 @@ class Ledger:
             Digest of the released model (`release_digest`), by which `verify` finds it again.
         """
         with self._page(self._store.writing) as page:
-            account, fit = page.book.fit(receipt)
+            account, fit = page.fit(receipt)
             account.require_open(account.limit.relation, seeded, kind_of(fit.plan))
-            if fit.committed:
-                raise PromiseBroken("given a receipt that was committed before; expected one receipt for each fit")
             if fit.plan.event != spent or fit.seeded != seeded:
                 raise PromiseBroken(
                     "given a fit that differs from the one reserved; expected the reserved queries, noise and seeding; "
@@ -210,16 +164,16 @@ class Ledger:
 
     def spent(self, dataset: str) -> tuple[float, float]:
         """(ε, δ) of everything charged to a data set, committed or not; (0, 0) before the first fit."""
-        return self._read().account(dataset).spent
+        return self._read().standing(dataset).spent
 
     def account(self, dataset: str) -> Account:
-        """Owner, limit and fits of one data set."""
-        return self._read().account(dataset)
+        """Owner, limit and fits of one data set, the record read and checked from its beginning."""
+        return self._read_all().account(dataset)
 
     @property
     def accounts(self) -> tuple[Account, ...]:
-        """All data sets, in the order of their declaration."""
-        return tuple(self._read().accounts.values())
+        """All data sets, in the order of their declaration, the record read and checked from its beginning."""
+        return tuple(self._read_all().accounts.values())
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -238,9 +192,16 @@ class Ledger:
 
     # -- the record ----------------------------------------------------------------------------------------------
 
-    def _read(self) -> Book:
+    def _read(self) -> Balance:
         with self._page(self._store.reading) as page:
-            return page.book
+            return page.balance
+
+    def _read_all(self) -> Book:
+        memory = self._memory
+        with self._store.reading() as log:
+            book = memory.continued_book(log)
+        self._memory = self._memory.with_book(book)
+        return book
 
     @contextmanager
     def _page(self, transaction: Callable[[], AbstractContextManager[Log]]) -> Iterator[Page]:
@@ -249,27 +210,16 @@ class Ledger:
         with transaction() as log:
             page = Page(log, memory.continued(log))
             yield page
-        if page.book.head.sequence >= self._memory.head.sequence:
-            self._memory = Memory(page.book, page.book.ledger, page.book.head)
+        self._memory = self._memory.with_balance(page.balance)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_memory": replace(self._memory, book=Book())}
+        return {**self.__dict__, "_memory": replace(self._memory, balance=None, book=None)}
 
     def __repr__(self) -> str:
         return f"Ledger({self.place!r})"
-
-
-def _named(what: str, name: object) -> str:
-    if not isinstance(name, str) or not name.strip() or not name.isprintable() or len(name) > 200:
-        raise InvalidParameter(f"an unusable {what}", "a printable name of 1 to 200 characters", f"name the {what}")
-    return name
-
-
-def _limit_fields(limit: Budget) -> dict[str, Any]:
-    return {"epsilon": limit.epsilon, "delta": limit.delta, "relation": str(limit.relation)}
 
 
 def _fit_fields(receipt: str, plan: Plan | SearchPlan, cost: Charge, seeded: bool) -> dict[str, Any]:
@@ -290,8 +240,8 @@ def _user() -> str:
         return "unknown"
 
 
-def _require_same(before: Account, limit: Budget, owner: str, test: bool | None) -> None:
-    if before.owner != owner:
+def _require_same(before: Standing, limit: Budget, owner: str, test: bool | None) -> None:
+    if plain(before.owner) != owner:
         raise InvalidParameter(
             f"owner {owner!r} for {before.dataset!r}, which {before.owner!r} declared",
             "one owner for each data set",

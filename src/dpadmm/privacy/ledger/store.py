@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from dpadmm.errors import FileProblem
+from dpadmm.privacy.address import hidden, is_address, is_doubtful
 from dpadmm.privacy.ledger.entries import Entry
 
 # How long to wait for another writer, in seconds.
@@ -18,8 +18,12 @@ PATIENCE = 60.0
 class Log(Protocol):
     """The record inside one transaction."""
 
-    def entries(self, after: int) -> list[Entry]:
-        """Entries numbered above `after`, in order."""
+    def entries(self, after: int, until: int | None = None) -> list[Entry]:
+        """Entries numbered above `after`, and not above `until`, in order."""
+        ...
+
+    def last_with(self, words: str, at_start: bool = False) -> Entry | None:
+        """The last entry whose text contains `words`, or begins with them."""
         ...
 
     def append(self, entry: Entry) -> None: ...
@@ -57,14 +61,16 @@ class Store(Protocol):
 
 
 def store_at(place: str | Path) -> Store:
-    """A PostgreSQL server for postgresql://…, and a file for everything else."""
-    if isinstance(place, str) and re.match(r"postgres(ql)?://", place):
+    """A PostgreSQL server for postgresql://… or the keywords of libpq, and a file for everything else."""
+    if is_address(place):
         from dpadmm.privacy.ledger.postgres import PostgresStore
 
-        return PostgresStore(place)
-    if isinstance(place, str) and re.match(r"[a-z][a-z0-9+]+://", place):
+        return PostgresStore(hidden(place))
+    if is_doubtful(place):
         raise FileProblem(
-            f"a ledger at {place.split('://')[0]}://…", "a file name or postgresql://…", "choose one of these"
+            "a ledger at what looks like an address",
+            "the name of a file, or postgresql://user@host/database",
+            "choose one of these; an address is not quoted here, because it may hold a password",
         )
     from dpadmm.privacy.ledger.sqlite import SqliteStore
 
@@ -106,4 +112,36 @@ def unwritable(place: str, why: str) -> FileProblem:
         f"the ledger {place}, which cannot be used ({why})",
         "a place that can be read, written and has space",
         "make it so; nothing was recorded by this step, and what was recorded before stands",
+    )
+
+
+def uncertain(place: str, why: str) -> FileProblem:
+    return FileProblem(
+        f"the ledger {place}, which failed while it was recording this step ({why})",
+        "a place that confirms what it has recorded",
+        "look with `dpadmm ledger show` whether the step is there; if it is, its budget is spent",
+    )
+
+
+def two_names(place: str, why: str, do: str) -> FileProblem:
+    return FileProblem(
+        f"the ledger {place}, a file that has a second name ({why})",
+        "one name, because a crash under one name cannot be undone under another, and charges would be lost",
+        f"{do}; nothing was recorded by this step",
+    )
+
+
+def exchanged(place: str) -> FileProblem:
+    return FileProblem(
+        f"the ledger {place}, where another file was put while this step was recorded",
+        "one file that stays in its place while it is used",
+        "find out which of the two is the ledger, and move files only while nobody uses them",
+    )
+
+
+def inherited(place: str) -> FileProblem:
+    return FileProblem(
+        f"the ledger {place} in a process that was forked while another thread was using a ledger",
+        "a process that began without an open ledger",
+        "start it by `spawn` instead of `fork`, or before the ledger is used; nothing was recorded by this step",
     )

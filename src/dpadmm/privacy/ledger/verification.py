@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,11 @@ from numpy.typing import ArrayLike
 
 from dpadmm.errors import CannotCertify, FileProblem, InvalidParameter
 from dpadmm.privacy.ledger.book import Account, Book, Fit
-from dpadmm.privacy.ledger.charge import charge
+from dpadmm.privacy.ledger.charge import Charge, charge
 from dpadmm.privacy.ledger.entries import Entry
 from dpadmm.privacy.ledger.store import store_at
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan, plan_from_dict
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def verify(place: str | Path, head: str | None = None, releases: Sequence[tuple[
         book = Book().after(entries)
     except FileProblem as problem:
         return Verification(store.place, len(entries), "", (problem.given,))
-    if not book.ledger:
+    if not book.balance.ledger:
         problems.append("the first entry is missing")
     for account in book.accounts.values():
         problems += [what for fit in account.fits for what in _faults(account, fit)]
@@ -91,12 +95,11 @@ def _faults(account: Account, fit: Fit) -> list[str]:
     """A charge below what the plan costs, or a plan that is not the one whose digest was noted."""
     name = f"fit {fit.receipt[:8]} on {account.dataset!r}"
     try:
-        plan = fit.plan
-        honest = charge(plan.event, plan.budget.relation, fit.charge.slack)
+        digest, honest, plan = _priced(json.dumps(fit.plan_fields), fit.charge.slack)
     except (KeyError, ValueError, TypeError, CannotCertify):
         return [f"{name} has a plan that cannot be read or priced"]
     found = []
-    if plan.digest != fit.plan_digest:
+    if digest != fit.plan_digest:
         found.append(f"{name} has a plan that does not match its digest")
     if fit.charge.shift < honest.shift * (1.0 - 1e-5) or (not plan.event.full_batch and fit.charge.slack == 0.0):
         found.append(f"{name} was charged less than it costs")
@@ -105,6 +108,13 @@ def _faults(account: Account, fit: Fit) -> list[str]:
     if fit.seeded and not account.test:
         found.append(f"{name} was seeded, and the data is not marked as a test")
     return found
+
+
+@lru_cache(maxsize=64)
+def _priced(plan_fields: str, slack: float) -> tuple[str, Charge, Plan | SearchPlan]:
+    """Digest and true charge of a plan; the same plan is often fitted many times."""
+    plan = plan_from_dict(json.loads(plan_fields))
+    return plan.digest, charge(plan.event, plan.budget.relation, slack), plan
 
 
 def _overspent(account: Account) -> list[str]:
