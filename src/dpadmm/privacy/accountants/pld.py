@@ -39,8 +39,6 @@ WIDEST = 0.005
 # Probability, over all releases, that a loss above the lattice is treated as infinite.
 TAIL = 1e-17
 LARGEST_LOSS = 500.0
-# Profiles lose digits below this many standard deviations; counting more privacy loss than there is stays sound.
-SMALLEST_SHIFT = 1e-5
 
 
 @dataclass(frozen=True)
@@ -134,13 +132,13 @@ def pairs(event: Event, relation: Relation) -> list[Pair]:
     """Dominating pairs of an event; all full-data parts become one Gaussian."""
     found = []
     if shift := full_data_shift(event, relation):
-        gaussian: Profile = partial(profiles.gaussian, max(shift, SMALLEST_SHIFT))
+        gaussian: Profile = partial(profiles.gaussian, max(shift, profiles.SMALLEST_SHIFT))
         found.append(Pair(gaussian, gaussian, 1))
     return found + [_pair(part, relation) for part in event.parts if part.sampler.name != "full"]
 
 
 def _pair(part: Part, relation: Relation) -> Pair:
-    mu_one, sampler = max(1.0 / part.noise_multiplier, SMALLEST_SHIFT), part.sampler
+    mu_one, sampler = max(1.0 / part.noise_multiplier, profiles.SMALLEST_SHIFT), part.sampler
     if isinstance(sampler, Poisson) and relation is Relation.ADD_REMOVE:
         removed: Profile = partial(profiles.poisson_removed, sampler.rate, mu_one)
         added: Profile = partial(profiles.poisson_added, sampler.rate, mu_one)

@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from dpadmm.errors import CannotCertify
 from dpadmm.privacy import profiles
 from dpadmm.privacy.accountants.base import default_accountant, full_data_shift, make_accountant
-from dpadmm.privacy.accountants.gaussian import SMALLEST_SHIFT, gaussian_epsilon
+from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.selection.bounds import GaussianBase, gaussian_profile, log_slope_ratio
@@ -80,7 +80,7 @@ def total_epsilon(charges: Sequence[Charge], delta: float) -> float:
     if rest <= 0:
         return math.inf
     shift = math.sqrt(math.fsum(charge.shift**2 for charge in charges))
-    return gaussian_epsilon(max(shift, SMALLEST_SHIFT), rest) if math.isfinite(shift) else math.inf
+    return gaussian_epsilon(max(shift, profiles.SMALLEST_SHIFT), rest) if math.isfinite(shift) else math.inf
 
 
 def judged_epsilon(charges: Sequence[Charge], limit: Budget) -> float:
@@ -104,7 +104,7 @@ def _dominating_shift(event: Event | Selection, relation: Relation, slack: float
     # Beyond the last point the profile is below the slack, and so it may be taken to be there.
     upper[-1] = min(upper[-1], slack)
     needed = np.maximum(upper - slack, 0.0) / (1.0 - slack) * (1.0 + ROUNDING)
-    low, high = SMALLEST_SHIFT, 1.0
+    low, high = profiles.SMALLEST_SHIFT, 1.0
     while not _dominates(high, grid, needed):
         low, high = high, 2.0 * high
     while high > low * (1.0 + ACCURACY):
