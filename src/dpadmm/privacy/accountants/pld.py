@@ -27,6 +27,7 @@ from dpadmm.privacy.accountants.library import library_epsilon
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
+from dpadmm.privacy.wording import rounded_down
 
 Profile = Callable[[ArrayLike], NDArray[np.float64]]
 
@@ -122,8 +123,9 @@ def _require_known(part: Part, relation: Relation) -> None:
 def _require_enough_noise(part: Part, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
-            f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.6g} "
-            "times the sensitivity; expected at least 0.2 times for more than 1000 releases; "
+            f"given {part.count} subsampled releases with noise "
+            f"{rounded_down(part.noise_multiplier / relation.record_distance)} times the sensitivity; "
+            "expected at least 0.2 times for more than 1000 releases; "
             "use a smaller epsilon, fewer steps or a larger batch"
         )
 
