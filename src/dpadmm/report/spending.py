@@ -19,7 +19,7 @@ COLOURS = ("#0b6e8a", "#c4572a", "#5b7f2b", "#7a4f9a", "#b38600", "#4a5a68")
 
 LEAST_MARGIN = timedelta(seconds=30)
 
-KEY = "Spent, had all fits been fixed in advance, of the limit, which holds in any case:"
+KEY = "Spent, if all fits were fixed in advance; the limit holds in any case:"
 
 
 @dataclass(frozen=True)
