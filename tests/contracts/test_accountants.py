@@ -13,7 +13,9 @@ from dpadmm.privacy.accountants import ACCOUNTANTS, default_accountant, lattice,
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, GaussianSums
+from dpadmm.privacy.ledger.charge import charge, total_epsilon
 from dpadmm.privacy.sampling import SAMPLERS, Everything, Poisson, TruncatedPoisson, WithoutReplacement, make_sampler
+from dpadmm.privacy.selection.bounds import GaussianBase
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
 N, B, DELTA = 2000, 100, 1e-5
@@ -376,3 +378,15 @@ def test_powers_of_a_spectrum(count):
     expected = moduli**count * np.exp(1j * (angles * count))
     error = np.abs(lattice._power(spectrum, count) - expected)
     assert (error <= (8 * count + 8 * count) * np.finfo(float).eps * moduli**count + 1e-300).all()
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD])
+def test_shifts_too_small_for_the_profile_count_as_the_smallest_one_everywhere(relation):
+    """One constant for exact accounting, privacy-loss lattices, ledgers and searches."""
+    noise = relation.record_distance / (0.2 * profiles.SMALLEST_SHIFT)
+    tiny, delta = Event((GaussianSums(Everything(), noise, 1),)), 1e-9
+    counted = gaussian_epsilon(profiles.SMALLEST_SHIFT, delta)
+    assert make_accountant("gaussian").epsilon(tiny, delta, relation) == counted
+    assert make_accountant("pld").epsilon(tiny, delta, relation) >= counted
+    assert total_epsilon([charge(tiny, relation, 0.0)], delta) == counted
+    assert GaussianBase(0.2 * profiles.SMALLEST_SHIFT).epsilon(delta) == counted

@@ -18,6 +18,7 @@ from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.wording import EARLIER
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_selection_stream, make_streams
@@ -142,6 +143,12 @@ class TestStatements:
         one, other = fitted(1.0), fitted(0.5)
         with pytest.raises(FileProblem, match="another plan"):
             check_statement(one.privacy_, other.plan_)
+
+    def test_statements_of_earlier_versions_were_rounded_to_the_nearest_and_agree(self):
+        model = fitted(0.7312344)
+        earlier = restated(model.privacy_, model.plan_, EARLIER)
+        assert earlier.mechanisms != model.privacy_.mechanisms
+        check_statement(earlier, model.plan_)
 
     @pytest.mark.parametrize(
         "change",

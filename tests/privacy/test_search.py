@@ -43,6 +43,7 @@ from dpadmm.privacy.ledger import release_digest, verify
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, verify_any_plan
+from dpadmm.privacy.wording import rounded_up
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy, ClippedLoss, make_score
@@ -151,7 +152,7 @@ class TestStatement:
             "(2, 0.0001)-differentially private",
             "geometric with mean 3",
             "4 candidates",
-            f"({single.epsilon:.4g}, {single.delta:.4g})-private",
+            f"({rounded_up(single.epsilon, 4)}, {rounded_up(single.delta, 4)})-private",
             "225 training rows",
             "75 other rows",
             "number of trials stays secret",

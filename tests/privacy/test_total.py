@@ -23,6 +23,7 @@ from dpadmm import (
     load_model,
 )
 from dpadmm.errors import InvalidParameter, PrivacyError, SchemeMismatch
+from dpadmm.preparation.total import FIXED_IN_ADVANCE
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.calibration import verify_plan
@@ -105,6 +106,28 @@ class TestWhatCounts:
         for part in (model(), PrivateGraph(epsilon=1.0), make_pipeline(clipper, model()), DPSearchCV(model(), {})):
             with pytest.raises(InvalidParameter, match="not fitted"):
                 compose_statements(part)
+
+    def test_owners_with_different_numbers_of_rows_are_refused_by_number(self, plain):
+        other = model(solver="dp-gd", steps=5).fit(X[:300], Y[:300])
+        for compose in (
+            lambda: compose_statements(plain, other),
+            lambda: compose_plans([plain.plan_, other.plan_], 1e-5),
+        ):
+            with pytest.raises(InvalidParameter, match=r"different numbers of rows \(300, 400\)"):
+                compose()
+
+    def test_relations_are_not_mixed_and_something_must_be_composed(self, plain):
+        removed = model(solver="dp-gd", steps=5, relation="add-remove", n_rows=400).fit(X, Y)
+        with pytest.raises(InvalidParameter, match="add-remove and replace-one"):
+            compose_plans([plain.plan_, removed.plan_], 1e-5)
+        with pytest.raises(InvalidParameter, match="no plan"):
+            compose_plans([], 1e-5)
+
+    def test_totals_assume_that_the_plans_were_fixed_in_advance(self, plain, clipper):
+        said = compose_statements(clipper, plain)
+        assert FIXED_IN_ADVANCE in said.assumptions
+        assert FIXED_IN_ADVANCE in said.text
+        assert FIXED_IN_ADVANCE not in plain.privacy_.assumptions
 
     def test_a_list_is_refused_with_a_remedy(self, clipper, plain):
         with pytest.raises(InvalidParameter, match="pass them one by one"):

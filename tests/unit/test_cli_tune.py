@@ -15,6 +15,7 @@ from dpadmm.cli.model_folder import MODEL_FILES
 from dpadmm.cli.tune import HELP, SEARCHABLE, read_space
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators import DPLogisticRegression
+from dpadmm.privacy.wording import SPENT, rounded_up
 
 SPACE = ["--try", "penalty=l1,l2", "--try", "alpha=1e-4,1e-2"]
 
@@ -96,7 +97,8 @@ def test_the_cost_says_what_the_ledger_will_count(folder: Path, capsys: pytest.C
     told = json.loads(capsys.readouterr().out)
     assert Ledger(place).spent("clinic") == (0.0, 0.0)
     assert run(tune_arguments(folder, *paid)) == 0
-    assert f"clinic will have spent ε = {told['dataset_spent']:.4g}" in capsys.readouterr().out
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"clinic will have spent ε = {rounded_up(told['dataset_spent'])}. {SPENT}" in shown
     assert Ledger(place).spent("clinic")[0] == told["dataset_spent"]
     for epsilon in ("1.9", "30"):
         capsys.readouterr()

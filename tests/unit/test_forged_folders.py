@@ -12,6 +12,7 @@ from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import read_model
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.persistence import _checksum
+from dpadmm.privacy.wording import EARLIER
 
 PROMISES = ("statement.txt", "statement.json", "plan.json")
 
@@ -65,6 +66,23 @@ def test_an_edited_promise_is_refused(model: Path, name: str, command: list[str]
 def test_no_part_of_it_may_be_edited(model: Path, name: str, changes: dict[str, object]) -> None:
     forge_json(model / name, **changes)
     with pytest.raises(FileProblem, match=name):
+        read_model(model)
+
+
+def test_a_folder_in_the_digits_of_earlier_versions_opens_as_it_was(model: Path, capsys) -> None:
+    """They rounded to the nearest; whoever writes other digits is still refused."""
+    description = json.loads((model / "model.json").read_text())
+    privacy = read_model(model).privacy_
+    earlier = privacy.worded(EARLIER)
+    assert earlier != privacy.text
+    description["privacy"]["statement"] = earlier
+    description.pop("checksum")
+    (model / "model.json").write_text(json.dumps({**description, "checksum": _checksum(description)}, indent=2))
+    forge_json(model / "statement.json", statement=earlier)
+    (model / "statement.txt").write_text(earlier + "\n", encoding="utf-8")
+    assert read_model(model).privacy_ == privacy
+    (model / "statement.txt").write_text(earlier.replace("0.9", "0.8") + "\n", encoding="utf-8")
+    with pytest.raises(FileProblem, match=r"statement\.txt"):
         read_model(model)
 
 

@@ -23,6 +23,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, verify_any_plan
 from dpadmm.privacy.selection.statement import search_statement, stated_candidates
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording import EARLIER, SAFE, Sides
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
 
@@ -230,17 +231,17 @@ def check_statement(statement: PrivacyStatement, plan: Plan | SearchPlan) -> Non
         )
     if statement.plan_digest != plan.digest:
         raise _mismatch("speaks of another plan")
-    honest = restated(statement, plan)
-    wrong = [name for name in DERIVED if getattr(statement, name) != getattr(honest, name)]
+    honest = [restated(statement, plan, sides) for sides in (SAFE, EARLIER)]
+    wrong = [name for name in DERIVED if getattr(statement, name) not in [getattr(each, name) for each in honest]]
     if wrong:
         raise _mismatch(f"contradicts its plan in {', '.join(wrong)}")
 
 
-def restated(statement: PrivacyStatement, plan: Plan | SearchPlan) -> PrivacyStatement:
+def restated(statement: PrivacyStatement, plan: Plan | SearchPlan, sides: Sides = SAFE) -> PrivacyStatement:
     """What the library says about a plan; how many candidates a search had is no part of it, and is taken as stated."""
     if isinstance(plan, SearchPlan):
-        return search_statement(plan, statement.solver, stated_candidates(statement), (), seeded=False)
-    return PrivacyStatement.of(plan, statement.solver, (), seeded=False)
+        return search_statement(plan, statement.solver, stated_candidates(statement), (), False, sides)
+    return PrivacyStatement.of(plan, statement.solver, (), seeded=False, sides=sides)
 
 
 def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:

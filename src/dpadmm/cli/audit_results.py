@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.wording import ALL_DIGITS, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from dpadmm.audit import AuditResult, CheckedModel, ModelAudit, NoAttack, OneRunResult
@@ -26,9 +27,9 @@ def print_two_tables(title: str, result: AuditResult, relation: str, more: Seque
     print_pairs(
         title,
         [
-            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {relation}"),
-            ("proven", f"ε ≤ {result.proven:.4g}"),
-            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            ("claimed", f"{_at(result)}, {relation}"),
+            ("proven", f"ε ≤ {rounded_up(result.proven)}"),
+            ("lower bound", _bound(result)),
             *_power(result),
             ("runs", f"{result.runs:,} on each of two neighbouring tables, {result.method} test"),
             *more,
@@ -39,24 +40,26 @@ def print_two_tables(title: str, result: AuditResult, relation: str, more: Seque
 
 def print_all(results: dict[str, AuditResult], relation: str) -> None:
     first = next(iter(results.values()))
-    print_line(f"Audit at δ = {first.delta:g}, {relation}, {first.runs:,} runs on each of two tables", style="bold")
+    delta = rounded_up(first.delta, ALL_DIGITS)
+    print_line(f"Audit at δ = {delta}, {relation}, {first.runs:,} runs on each of two tables", style="bold")
     print_table(
         ("solver", "claimed ε", "proven", "lower bound", "full use would show", "noise seen below", "test", "verdict"),
         [
             (
                 name,
-                f"{result.claimed:g}",
-                f"{result.proven:.4g}",
-                f"{result.lower_bound:.4g}",
-                f"{result.power:.4g}",
-                f"{result.detectable_noise:.2f}",
+                rounded_up(result.claimed),
+                rounded_up(result.proven),
+                rounded_down(result.lower_bound, 4),
+                rounded_down(result.power, 4),
+                rounded_down(result.detectable_noise, 2),
                 result.method,
                 "REFUTED" if result.refuted else "stands",
             )
             for name, result in results.items()
         ],
     )
-    print_line(f"Confidence {first.confidence:g} for each line. What stands is not refuted; that is no proof.")
+    confidence = rounded_down(first.confidence)
+    print_line(f"Confidence {confidence} for each line. What stands is not refuted; that is no proof.")
 
 
 def tell_model(folder: Path, result: ModelAudit, json: bool) -> None:
@@ -78,8 +81,8 @@ def tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool)
     print_pairs(
         f"Audit of {folder}",
         [
-            ("claimed", f"ε = {checked.claimed:g} at δ = {checked.delta:g}, {checked.relation}"),
-            ("proven", f"ε ≤ {checked.proven:.4g}"),
+            ("claimed", f"{_at(checked)}, {checked.relation}"),
+            ("proven", f"ε ≤ {rounded_up(checked.proven)}"),
             ("lower bound", "none: no attack was made"),
             *_stated(checked),
         ],
@@ -111,9 +114,9 @@ def print_one_run(result: OneRunResult, charged: bool) -> None:
     print_pairs(
         f"One-run audit of {result.solver}",
         [
-            ("claimed", f"ε = {result.claimed:g} at δ = {result.delta:g}, {result.relation}"),
-            ("proven", f"ε ≤ {result.proven:.4g}"),
-            ("lower bound", f"ε ≥ {result.lower_bound:.4g} with confidence {result.confidence:g}"),
+            ("claimed", f"{_at(result)}, {result.relation}"),
+            ("proven", f"ε ≤ {rounded_up(result.proven)}"),
+            ("lower bound", _bound(result)),
             ("guesses", f"{result.correct:,} of {result.guesses:,} right, about {result.canaries:,} canaries"),
             *_power(result),
             ("runs", f"{result.runs}, which {'was charged' if charged else 'nothing has charged'}"),
@@ -129,13 +132,23 @@ def print_one_run(result: OneRunResult, charged: bool) -> None:
         print_line("This fit spent its whole budget: count it, or name a --ledger and a --dataset.")
 
 
+def _at(claim: AuditResult | CheckedModel | OneRunResult) -> str:
+    """The claim; δ in all its digits, because the lower bound is for the same δ and would want it rounded down."""
+    return f"ε = {rounded_up(claim.claimed)} at δ = {rounded_up(claim.delta, ALL_DIGITS)}"
+
+
+def _bound(result: AuditResult | OneRunResult) -> str:
+    return f"ε ≥ {rounded_down(result.lower_bound, 4)} with confidence {rounded_down(result.confidence)}"
+
+
 def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
+    noise = rounded_down(result.detectable_noise, 2)
     seen = (
-        f"noise below {result.detectable_noise:.2g} of what is needed would be seen in 95 of 100 such audits"
+        f"noise below {noise} of what is needed would be seen in 95 of 100 such audits"
         if result.detectable_noise
         else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
     )
-    return [("power", f"full use of the claim would show as ε ≥ {result.power:.4g}; {seen}")]
+    return [("power", f"full use of the claim would show as ε ≥ {rounded_down(result.power, 4)}; {seen}")]
 
 
 def _print_verdict(refuted: bool) -> None:

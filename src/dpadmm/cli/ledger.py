@@ -14,6 +14,7 @@ from dpadmm.cli.options import Force, Json
 from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.wording import SPENT, pair, rounded_up
 
 if TYPE_CHECKING:
     from dpadmm.privacy.ledger import Ledger
@@ -98,7 +99,7 @@ def limit(
         _tell(ledger, f"Limits in {ledger.place}", json)
         return
     ledger.set_limit(dataset, wanted, owner, test or None)
-    _tell(ledger, f"All fits on {dataset} together may spend ε = {epsilon:g}, δ = {delta:g}.", json)
+    _tell(ledger, f"All fits on {dataset} together may spend {pair(wanted.epsilon, wanted.delta)}.", json)
 
 
 @app.command(epilog=EPILOG)
@@ -192,6 +193,7 @@ def _summary(ledger: Ledger) -> dict[str, Any]:
         "place": ledger.place,
         "head": str(ledger.head),
         "datasets": [_account_fields(account) for account in ledger.accounts],
+        "spent_means": SPENT,
     }
 
 
@@ -221,6 +223,7 @@ def _print_accounts(ledger: Ledger, title: str) -> None:
     print_line(title, style="bold")
     head = ("data set", "owner", "neighbours", "fits", "spent ε", "limit ε", "at δ", "")
     print_table(head, [_account_cells(account) for account in accounts])
+    print_line(SPENT, style="dim")
 
 
 def _account_cells(account: Account) -> tuple[str, ...]:
@@ -229,9 +232,9 @@ def _account_cells(account: Account) -> tuple[str, ...]:
         account.owner,
         str(account.limit.relation),
         str(len(account.fits)),
-        f"{account.spent[0]:.4g}",
-        f"{account.limit.epsilon:g}",
-        f"{account.limit.delta:g}",
+        rounded_up(account.spent[0]),
+        rounded_up(account.limit.epsilon),
+        rounded_up(account.limit.delta),
         "test data" if account.test else "",
     )
 
@@ -242,10 +245,10 @@ def _fit_rows(account: Account) -> list[tuple[str, ...]]:
             fit.time[:19].replace("T", " "),
             account.dataset,
             fit.receipt[:8],
-            f"{fit.plan_fields['epsilon']:g}, {fit.plan_fields['delta']:g}",
+            f"{rounded_up(fit.plan_fields['epsilon'])}, {rounded_up(fit.plan_fields['delta'])}",
             "seeded" if fit.seeded else "secret",
             "committed" if fit.committed else "reserved only",
-            f"{account.spent_after(number):.4g}",
+            rounded_up(account.spent_after(number)),
         )
         for number, fit in list(enumerate(account.fits, start=1))[-LAST:]
     ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpadmm._version import __version__
 from dpadmm.errors import FileProblem, InvalidSchema
+from dpadmm.privacy.wording import EARLIER
 from dpadmm.report import REPORT_FILES, Coefficients, Report, promise_texts, write_report
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy
@@ -49,10 +50,12 @@ def read_model(folder: Path) -> Any:
 def _promised(folder: Path, model: Any) -> dict[str, str]:
     """What statement and plan files must say; in the words of `model.json` where another version chose them."""
     statement, plan = model.privacy_.to_dict(), model.plan_.to_dict()
+    stored = json.loads((folder / "model.json").read_text())
     if model.privacy_.library_version != __version__:
-        stored = json.loads((folder / "model.json").read_text())
         statement, plan = {**stored["privacy"]}, stored["plan"]
         statement.setdefault("statement", model.privacy_.text)
+    elif stored["privacy"].get("statement") == (earlier := model.privacy_.worded(EARLIER)):
+        statement["statement"] = earlier
     return promise_texts(statement, plan, model.plan_.digest)
 
 

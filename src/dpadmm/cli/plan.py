@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpadmm.cli import options
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
+from dpadmm.privacy.wording import pair, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from dpadmm.estimators.recipe import Recipe
@@ -171,12 +172,12 @@ def _print(summary: dict[str, Any]) -> None:
     print_pairs(
         "What this promise costs",
         [
-            ("promise", f"ε = {summary['epsilon']:g}, δ = {summary['delta']:g}, {summary['relation']}"),
-            ("certified", f"ε = {summary['epsilon_achieved']:.6g} by the {summary['accountant']} accountant"),
+            ("promise", f"{pair(summary['epsilon'], summary['delta'])}, {summary['relation']}"),
+            ("certified", f"ε = {rounded_up(summary['epsilon_achieved'])} by the {summary['accountant']} accountant"),
             ("proof", summary["proof_status"]),
             ("arithmetic", summary["arithmetic"]),
             ("solver", f"{summary['solver']}, {summary['steps']:,} {work}"),
-            (f"noise on {what}", f"{summary['noise_std']:.4g} a coordinate, at clip norm 1"),
+            (f"noise on {what}", f"{rounded_down(summary['noise_std'], 4)} a coordinate, at clip norm 1"),
             *[("coupling ηβ", _coupling(query["passage"])) for query in summary["queries"] if "passage" in query],
             *[(f"share of {name}", f"{100 * share:.3g}%") for name, share in summary["budget_split"].items()],
         ],
@@ -194,10 +195,11 @@ def _coupling(passage: dict[str, float]) -> str:
 
 
 def _print_comparison(comparison: dict[str, float]) -> None:
+    own = rounded_down(comparison["iteration"], 4)
     print_table(
         ("noise / sensitivity", "way", "covers"),
         [
-            (f"{comparison['iteration']:.4g}", "this plan: hidden passes in a secret order", "the last state only"),
+            (own, "this plan: hidden passes in a secret order", "the last state only"),
             (f"{comparison['paper']:.4g}", "the same with the constants of the paper", "the last state only"),
             (f"{comparison['composition']:.4g}", "no amplification", "every state, in any order"),
             (f"{comparison['subsampling']:.4g}", "one random row a step (subsampling)", "every state"),
@@ -215,7 +217,7 @@ def _cells(query: dict[str, Any]) -> tuple[str, ...]:
         f"{query['count']:,}",
         f"{query['denominator']:,.0f}",
         query["sampler"]["name"],
-        f"{query['clip_norm']:g}",
-        f"{query['noise_multiplier']:.4g}",
-        f"{query['noise_std']:.4g}",
+        rounded_up(query["clip_norm"]),
+        rounded_down(query["noise_multiplier"], 4),
+        rounded_down(query["noise_std"], 4),
     )

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpadmm.privacy.wording import rounded_up
+
 if TYPE_CHECKING:
     from dpadmm.privacy.statement import PrivacyStatement
 
@@ -18,10 +20,9 @@ EXPLANATION = re.compile(r"[:;].*|, (?:as in|so that)\b.*")
 
 def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None = None) -> list[tuple[str, str]]:
     """At most six lines on the model that was written into a folder, and charged to a data set of a ledger."""
-    private = (
-        f"({statement.epsilon:g}, {statement.delta:g})-differentially private under {statement.relation} neighbours"
-    )
-    certified = f"ε = {statement.epsilon_achieved:.6g} certified by the {statement.accountant} accountant"
+    pair = f"({rounded_up(statement.epsilon)}, {rounded_up(statement.delta)})"
+    private = f"{pair}-differentially private under {statement.relation} neighbours"
+    certified = f"ε = {rounded_up(statement.epsilon_achieved)} certified by the {statement.accountant} accountant"
     return [
         ("promise", f"{SEEDED if statement.seeded else ''}{private}; {certified}"),
         ("unit", f"{statement.unit}: {AGAIN}"),

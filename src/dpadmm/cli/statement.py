@@ -9,6 +9,7 @@ import typer
 from dpadmm.cli.model_folder import read_model
 from dpadmm.cli.options import Json, ModelFolder
 from dpadmm.cli.screen import print_json, print_line
+from dpadmm.privacy.wording import rounded_up
 
 HELP = """\
 Print what a saved model promises, in words or as JSON.
@@ -36,4 +37,5 @@ def statement(
         return
     print_line(model.privacy_.text)
     if verify:
-        print_line(f"Verified: the accountant, run again, certifies epsilon = {content['epsilon_verified']:.6g}.")
+        found = rounded_up(content["epsilon_verified"])
+        print_line(f"Verified: the accountant, run again, certifies epsilon = {found}.")

@@ -18,6 +18,7 @@ from dpadmm.cli.outputs import new_folder
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import BudgetExceeded, InvalidParameter
+from dpadmm.privacy.wording import SPENT, pair, rounded_down, rounded_up
 from dpadmm.report import Report
 from dpadmm.tables import Schema
 
@@ -198,7 +199,7 @@ def _declared_search(request: TuneRequest, schema: Schema) -> DPSearchCV:
 def summarise(plan: SearchPlan, charged: float | None = None) -> dict[str, Any]:
     """What a search costs, as `--json` prints it, with what its data set will have spent if a ledger counts that."""
     return {
-        **({} if charged is None else {"dataset_spent": charged}),
+        **({} if charged is None else {"dataset_spent": charged, "spent_means": SPENT}),
         "epsilon": plan.budget.epsilon,
         "delta": plan.budget.delta,
         "relation": str(plan.budget.relation),
@@ -235,19 +236,19 @@ def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
     if request.fit.json and request.dry_run:
         print_json(summarise(plan, charged))
     elif shown and charged is not None:
-        print_line(f"Ledger: {request.fit.dataset} will have spent ε = {charged:.4g}")
+        print_line(f"Ledger: {request.fit.dataset} will have spent ε = {rounded_up(charged)}. {SPENT}")
 
 
 def _print_cost(plan: SearchPlan) -> None:
     print_pairs(
         "What this search costs",
         [
-            ("total", f"ε = {plan.budget.epsilon:g}, δ = {plan.budget.delta:g}, {plan.budget.relation}"),
-            ("certified", f"ε = {plan.epsilon_achieved:.6g} by the {plan.accountant} accountant"),
+            ("total", f"{pair(plan.budget.epsilon, plan.budget.delta)}, {plan.budget.relation}"),
+            ("certified", f"ε = {rounded_up(plan.epsilon_achieved)} by the {plan.accountant} accountant"),
             ("trials", f"{plan.repetitions.text}; how many there are stays secret"),
-            ("each trial", f"ε = {plan.base_budget.epsilon:.4g}, δ = {plan.base_budget.delta:.4g}"),
+            ("each trial", pair(plan.base_budget.epsilon, plan.base_budget.delta)),
             ("rows", f"{plan.bases[0].n_rows:,} train, {plan.score.n_rows:,} score"),
-            ("noise on a score", f"{plan.score.queries[0].noise_std:.3g} (standard deviation)"),
+            ("noise on a score", f"{rounded_down(plan.score.queries[0].noise_std, 3)} (standard deviation)"),
         ],
     )
 

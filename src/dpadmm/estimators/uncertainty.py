@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpadmm.estimators.recipe import Recipe
 from dpadmm.privacy.outlook import signal
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.wording import rounded_down
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.solvers.auto.spread.transcript import Listener, Transcript, why_no_transcript
@@ -87,7 +88,7 @@ def why_too_little(plan: Plan) -> str:
     reached = signal(plan.budget, plan.n_rows)
     if reached >= LEAST_SIGNAL:
         return ""
-    return f"n mu = {reached:.3g} is below {LEAST_SIGNAL:g}, where they came out too small"
+    return f"n mu = {rounded_down(reached, 3)} is below {LEAST_SIGNAL:g}, where they came out too small"
 
 
 def why_unknown(model: Uncertain) -> str:

@@ -20,6 +20,12 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement, describe, standing_assumptions
 
 PRIVATE = (PrivateLinearModel, PrivateTransformer, DPSearchCV)
+FIXED_IN_ADVANCE = (
+    "the plans of all parts were fixed in advance: which parts there are, with which budgets, and when to stop was not "
+    "decided after looking at what an earlier part released (this total does not hold otherwise; the limit of a ledger "
+    "does)"
+)
+"""docs/proofs/ledger.md, "Spent is no promise"."""
 ROW_BY_ROW = "each function in the pipeline maps a row by itself, without looking at others"
 
 
@@ -40,28 +46,24 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
     The parts are an adaptive composition of their plans' events, certified by the exact Gaussian accountant if all of
     them read all rows at each query, by the iteration accountant if some make hidden passes, else by the privacy-loss
     accountant (docs/proofs/composition.md). Parts on different rows, or under different relations, have no common
-    statement here. That a function maps each row by itself is an assumption, and the statement lists it.
+    statement here. The statement lists two assumptions: each function maps a row by itself, and the plans of all parts
+    were fixed in advance. Whoever decides what to fit next, or when to stop, after looking at a model needs the limit
+    of a ledger.
     """
     leaves = list(itertools.chain.from_iterable(map(_leaves, parts)))
     fitted = [leaf for leaf in leaves if isinstance(leaf, PRIVATE)]
     if not fitted:
         raise InvalidParameter("nothing private", "fitted private models or transformers", "fit them first")
     plans = [_one_fit(part) for part in fitted]
-    if len({(plan.budget.relation, plan.n_rows) for plan in plans}) > 1:
-        raise InvalidParameter(
-            "parts under different relations, or with different numbers of rows",
-            "parts that promise the same to the same rows",
-            "fit all parts on one table, under one relation",
-        )
     whole = compose_plans(plans, max(plan.budget.delta for plan in plans) if delta is None else delta)
     standing = (standing_assumptions(plan, part.privacy_.subject) for part, plan in zip(fitted, plans, strict=True))
-    said = {COSTS_IN_ADDITION, *itertools.chain.from_iterable(standing)}
+    said = {COSTS_IN_ADDITION, FIXED_IN_ADVANCE, *itertools.chain.from_iterable(standing)}
     own = dict.fromkeys(itertools.chain.from_iterable(part.privacy_.assumptions for part in fitted))
     functions = (ROW_BY_ROW,) if any(type(leaf) is FunctionTransformer for leaf in leaves) else ()
     statement = PrivacyStatement.of(
         whole,
         " and then ".join(part.privacy_.solver for part in fitted),
-        (*(assumption for assumption in own if assumption not in said), *functions),
+        (FIXED_IN_ADVANCE, *(assumption for assumption in own if assumption not in said), *functions),
         any(part.privacy_.seeded for part in fitted),
         subject="composition",
     )

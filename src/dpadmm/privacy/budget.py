@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.wording import rounded_up
 
 
 class Relation(StrEnum):
@@ -53,13 +54,15 @@ class Budget:
         object.__setattr__(self, "delta", _positive("delta", self.delta))
         object.__setattr__(self, "relation", Relation.parse(self.relation))
         if self.delta >= 1:
-            raise InvalidParameter(f"delta={self.delta:g}", "0 < delta < 1", "use about 1e-5, and less than 1/n")
+            raise InvalidParameter(
+                f"delta={rounded_up(self.delta)}", "0 < delta < 1", "use about 1e-5, and less than 1/n"
+            )
 
     def require_meaningful(self, n_rows: int) -> None:
         """Refuse δ ≥ 1/n: publishing one whole row at random would satisfy such a promise."""
         if self.delta * n_rows >= 1:
             raise InvalidParameter(
-                f"delta={self.delta:g}, at least one over the number of rows",
+                f"delta={rounded_up(self.delta)}, at least one over the number of rows",
                 "delta < 1/n",
                 "choose delta well below one over the number of rows, for instance 1/n**2",
             )

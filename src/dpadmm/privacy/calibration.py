@@ -20,6 +20,7 @@ from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.proofs import of_statistics, said_once
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler
+from dpadmm.privacy.wording import rounded_down, rounded_up
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
 LOWEST, AIM = 0.997, 0.9985
@@ -125,8 +126,8 @@ def verify_plan(plan: Plan) -> float:
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
     if not epsilon <= stated:
         raise PromiseBroken(
-            f"given a plan stating epsilon {stated:.6g} whose event costs {epsilon:.6g}; expected no more than stated; "
-            "discard the plan and calibrate again"
+            f"given a plan stating epsilon {rounded_down(stated)} whose event costs {rounded_up(epsilon)}; "
+            "expected no more than stated; discard the plan and calibrate again"
         )
     return epsilon
 
@@ -245,7 +246,8 @@ def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], samp
         if refusal is not None:
             raise refusal
         raise CannotCertify(
-            f"given epsilon={budget.epsilon:g}, delta={budget.delta:g} for {sum(r.count for r in requests)} releases; "
+            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for "
+            f"{sum(r.count for r in requests)} releases; "
             f"expected a noise level that accountant {judge.name!r} certifies for it; "
             "use fewer steps, a larger batch or a larger epsilon"
         )
@@ -322,7 +324,8 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
 
     if surplus(35.0) >= 0:
         raise CannotCertify(
-            f"given requests whose fixed noise costs all of epsilon={budget.epsilon:g}, delta={budget.delta:g}; "
+            f"given requests whose fixed noise costs all of epsilon={rounded_up(budget.epsilon)}, "
+            f"delta={rounded_up(budget.delta)}; "
             "expected something left for the others; fix more noise, or raise epsilon"
         )
     guess = float(brentq(surplus, -15.0, 35.0, xtol=1e-3))

@@ -7,13 +7,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dpadmm.errors import CannotCertify, SchemeMismatch
+from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.proofs import of_statistics, said_once
+from dpadmm.privacy.wording import rounded_up
 
 MARGIN = 1.01
 """By how much setting aside a part of δ may raise ε."""
@@ -28,14 +29,20 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     Parameters
     ----------
     plans : sequence of Plan
-        Of fits on the same rows, under one relation.
+        Of fits on the same rows, under one relation. Others are refused.
+    delta : float
+        At which to state ε.
 
     Formal guarantees
     -----------------
     The event is the adaptive composition of all events, certified by its default accountant. For fits in exact
     arithmetic the distance of their noise from the Gaussian is taken off `delta` first (docs/proofs/float.md,
     Theorem 2). The arithmetic is the weakest among them.
+
+    The plans must have been fixed in advance: the total of fits that were chosen, or ended, after looking at earlier
+    ones is no promise (docs/proofs/ledger.md, "Spent is no promise"); the limit of a ledger is one.
     """
+    _require_one_table(plans)
     relation, n_rows = plans[0].budget.relation, plans[0].n_rows
     replace(plans[0].budget, delta=delta).require_meaningful(n_rows)
     queries = tuple(itertools.chain.from_iterable(plan.queries for plan in plans))
@@ -47,6 +54,25 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     status = said_once((judge.proof_status(event, relation), *of_statistics(query.statistic for query in queries)))
     arithmetic = weakest(plan.arithmetic for plan in plans)
     return Plan(budget, n_rows, queries, judge.name, epsilon, status, arithmetic)
+
+
+def _require_one_table(plans: Sequence[Plan]) -> None:
+    if not plans:
+        raise InvalidParameter("no plan", "at least one plan", "pass the plans of the fits to add up")
+    relations = sorted({str(plan.budget.relation) for plan in plans})
+    if len(relations) > 1:
+        raise InvalidParameter(
+            f"parts under different relations ({' and '.join(relations)})",
+            "parts that promise the same",
+            "fit all parts under one relation",
+        )
+    rows = sorted({plan.n_rows for plan in plans})
+    if len(rows) > 1:
+        raise InvalidParameter(
+            f"parts with different numbers of rows ({', '.join(map(str, rows))})",
+            "parts that were fitted on the same rows",
+            "fit all parts on one table; where each person is in one table only, state each table by itself",
+        )
 
 
 def _require_one_accountant(event: Event) -> None:
@@ -67,8 +93,8 @@ def _certified(judge: Accountant, event: Event, plans: Sequence[Plan], delta: fl
         epsilon = epsilon if epsilon <= most else math.inf
     if not 0 < epsilon < math.inf:
         raise CannotCertify(
-            f"given delta={delta:g}, at which these parts have no finite positive epsilon; expected one at which they "
-            "have; choose another delta"
+            f"given delta={rounded_up(delta)}, at which these parts have no finite positive epsilon; expected one "
+            "at which they have; choose another delta"
         )
     return epsilon
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.wording import rounded_down
 
 LEAST_SIGNAL = 8.0
 """nμ below which a fit is called hopeless. Noise on a mean of n rows of length one is then at least a quarter of the
@@ -29,6 +30,6 @@ def outlook(budget: Budget, n_rows: int) -> str:
     if reached >= LEAST_SIGNAL:
         return ""
     return (
-        f"The budget is too small for the number of rows to learn from them (n mu = {reached:.2g}, below "
+        f"The budget is too small for the number of rows to learn from them (n mu = {rounded_down(reached, 2)}, below "
         f"{LEAST_SIGNAL:g}): expect accuracy no better than predicting the commonest class or a constant."
     )

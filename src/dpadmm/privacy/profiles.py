@@ -24,6 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Profile = Callable[[ArrayLike], Floats]
 
+SMALLEST_SHIFT = 1e-5
+"""Below so few standard deviations the Gaussian profile loses more digits than the accountants' margin of 10⁻⁹ covers:
+they count a smaller shift as this one, which is more than it costs (docs/proofs/gaussian.md, Numerics)."""
+
 # Below this argument Φ(−t) is 1 to six digits and nothing cancels, while the Mills ratio would grow like e^{t²/2}.
 _FAR_LEFT = -5.0
 

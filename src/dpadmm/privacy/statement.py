@@ -13,6 +13,7 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.split import STEPS, split_of
+from dpadmm.privacy.wording import SAFE, Sides
 
 _GRANULAR_SUMS = (
     "Each sum is rounded to a public grid before its noise, and the noise to the same grid, so that no digit finer "
@@ -105,7 +106,13 @@ class PrivacyStatement:
 
     @classmethod
     def of(
-        cls, plan: Plan, solver: str, assumptions: tuple[str, ...], seeded: bool, subject: str = "model"
+        cls,
+        plan: Plan,
+        solver: str,
+        assumptions: tuple[str, ...],
+        seeded: bool,
+        subject: str = "model",
+        sides: Sides = SAFE,
     ) -> PrivacyStatement:
         return cls(
             epsilon=plan.budget.epsilon,
@@ -114,7 +121,7 @@ class PrivacyStatement:
             epsilon_achieved=plan.epsilon_achieved,
             unit="one row of the table",
             mechanisms=tuple(
-                describe(query, plan.budget.relation.record_distance, plan.arithmetic) for query in plan.queries
+                describe(query, plan.budget.relation.record_distance, plan.arithmetic, sides) for query in plan.queries
             ),
             accountant=plan.accountant,
             proof_status=plan.proof_status,
@@ -131,22 +138,26 @@ class PrivacyStatement:
 
     @property
     def text(self) -> str:
-        relation = Relation.parse(self.relation)
+        return self.worded()
+
+    def worded(self, sides: Sides = SAFE) -> str:
+        """The statement as a paragraph; with `EARLIER` sides in the digits of earlier versions."""
+        relation, epsilon, delta = Relation.parse(self.relation), sides.up(self.epsilon), sides.up(self.delta)
         lead = (
             "seeded: NOT private. Whoever knows or guesses the seed can subtract the noise. Trained without one, this "
             if (self.seeded)
             else "This "
         )
         return (
-            f"{lead}{self.subject} is ({self.epsilon:g}, {self.delta:g})-differentially private under {self.relation} "
+            f"{lead}{self.subject} is ({epsilon}, {delta})-differentially private under {self.relation} "
             f"neighbours: {_RELATION_WORDS[relation]} changes the probability of any outcome by a factor of at most "
-            f"e^{self.epsilon:g}, but for an extra probability of at most {self.delta:g}. The unit of privacy is "
+            f"e^{epsilon}, but for an extra probability of at most {delta}. The unit of privacy is "
             f"{self.unit}; a person with several rows is protected less, and every further fit on these rows costs "
             f"again. {'The solver ' if self.subject == 'model' else ''}{self.solver} touched the data only through: "
             f"{'; '.join(self.mechanisms)}. "
             f"{'Of the budget: ' + '; '.join(self.budget_split) + '. ' if self.budget_split else ''}"
             f"The {self.accountant} accountant certifies "
-            f"epsilon = {self.epsilon_achieved:.6g} for exactly these queries; {self.proof_status}. "
+            f"epsilon = {sides.up(self.epsilon_achieved)} for exactly these queries; {self.proof_status}. "
             f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} "
             f"{self.outlook + ' ' if self.outlook else ''}(dpadmm {self.library_version})"
         )
@@ -190,41 +201,42 @@ _STATISTIC_WORDS = {
 }
 
 
-def describe(query: Query, record_distance: float = 2.0, arithmetic: Arithmetic = Arithmetic.GRANULAR) -> str:
+def describe(
+    query: Query, record_distance: float = 2.0, arithmetic: Arithmetic = Arithmetic.GRANULAR, sides: Sides = SAFE
+) -> str:
     """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
-    rows = _SAMPLER_WORDS[query.sampler.name]
+    rows, clip = _SAMPLER_WORDS[query.sampler.name], sides.up(query.clip_norm)
     if query.passage is not None:
         return (
             f"{query.count} hidden {'pass' if query.count == 1 else 'passes'} over {rows}, each row's gradient clipped "
-            f"to norm {query.clip_norm:g}, Gaussian noise of standard deviation {query.noise_std:.4g} times the step "
-            f"added to the coefficients after every row{_rounding_words(query)}; only the last state was released"
+            f"to norm {clip}, Gaussian noise of standard deviation {sides.down(query.noise_std, 4)} times the step "
+            f"added to the coefficients after every row{_rounding_words(query, sides)}; "
+            "only the last state was released"
         )
     if query.sampler.name != "full":
         rows += f", {query.denominator:g} expected"
     law = "discrete Gaussian" if arithmetic is Arithmetic.EXACT else "Gaussian"
-    noise = f"{law} noise of standard deviation {query.noise_multiplier * query.clip_norm:.4g} on the sum"
+    noise = f"{law} noise of standard deviation {sides.down(query.noise_multiplier * query.clip_norm, 4)} on the sum"
     if query.scalable:
-        bound = (
-            f"each row's contribution clipped to a public bound of at most {query.clip_norm:g} from earlier releases"
-        )
-        noise = f"{law} noise of {query.noise_multiplier:.4g} times that bound on the sum"
+        bound = f"each row's contribution clipped to a public bound of at most {clip} from earlier releases"
+        noise = f"{law} noise of {sides.down(query.noise_multiplier, 4)} times that bound on the sum"
     elif query.statistic is not None:
-        bound = f"which one row can move by at most {record_distance * query.clip_norm:.4g}"
+        bound = f"which one row can move by at most {sides.up(record_distance * query.clip_norm, 4)}"
     else:
-        bound = f"each row's contribution clipped to norm {query.clip_norm:g}"
+        bound = f"each row's contribution clipped to norm {clip}"
     noun = "release" if query.count == 1 else "releases"
     what = _STATISTIC_WORDS.get(query.statistic.name, "") if query.statistic is not None else ""
     return f"{query.count} noisy {query.kind} {noun}{what} over {rows}, {bound}, {noise}"
 
 
-def _rounding_words(query: Query) -> str:
+def _rounding_words(query: Query, sides: Sides) -> str:
     """Of hidden passes on a grid."""
     if query.passage is None or not query.passage.rounding:
         return ""
     share = query.passage.rounding_of(query.noise_multiplier)
     return (
         " and, scaled down, to the dual variable after every pass, rounding charged as if it moved the state by "
-        f"{share:.2g} of that at every row"
+        f"{sides.down(share, 2)} of that at every row"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dpadmm.privacy.wording import rounded_up
 from dpadmm.report.picture import INK, LOWERS, OTHERS, QUIET, RAISES
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _panel(axes: Axes, audits: Sequence[Audited], claimed: float, names: Sequenc
         axes.plot([audit.expected] * 2, [height - 0.36, height + 0.36], color=OTHERS, linewidth=2.2, zorder=3)
         axes.plot(audit.proven, height, marker="D", color="white", markeredgecolor=INK, markersize=5.5, zorder=5)
     axes.axvline(claimed, color=INK, linewidth=1.0, linestyle=(0, (4, 3)), zorder=4)
-    axes.set_title(f"claimed ε = {claimed:g}", loc="left", color=QUIET, fontsize=9, pad=6)
+    axes.set_title(f"claimed ε = {rounded_up(claimed)}", loc="left", color=QUIET, fontsize=9, pad=6)
     axes.set_yticks(range(len(names)), [name.replace("$", r"\$") for name in names])
     spare = max(0, LEAST_LINES - len(names)) / 2
     axes.set_ylim(len(names) - 0.4 + spare, -0.6 - spare)

@@ -10,6 +10,7 @@ from string import Template
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording import rounded_down, rounded_up
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
 from dpadmm.report.styles import STYLES
@@ -92,7 +93,7 @@ def report_page(report: Report, picture: bytes) -> str:
         accountant=escape(statement.accountant),
         meaning=_meaning(report.plan),
         what="a search of such trials" if isinstance(report.plan, SearchPlan) else "these queries",
-        achieved=f"{statement.epsilon_achieved:.6g}",
+        achieved=rounded_up(statement.epsilon_achieved),
         proof=escape(statement.proof_status),
         picture=base64.b64encode(picture).decode("ascii"),
         picture_text=f"The {len(listed)} largest coefficients of the model",
@@ -118,8 +119,8 @@ def _warning(statement: PrivacyStatement) -> str:
 
 def _cards(statement: PrivacyStatement) -> str:
     cards = (
-        ("ε promised", f"{statement.epsilon:g}", f"{statement.epsilon_achieved:.6g} certified"),
-        ("δ", f"{statement.delta:g}", "extra probability"),
+        ("ε promised", rounded_up(statement.epsilon), f"{rounded_up(statement.epsilon_achieved)} certified"),
+        ("δ", rounded_up(statement.delta), "extra probability"),
         ("neighbours", statement.relation, f"unit: {statement.unit}"),
         ("accountant", statement.accountant, statement.proof_status.split(" (")[0]),
     )
@@ -175,9 +176,9 @@ def _query_cells(query: Query, whole: str) -> tuple[str, ...]:
         query.kind,
         f"{query.count:,}",
         words,
-        f"{query.clip_norm:g}",
-        f"{query.noise_multiplier:.4g}",
-        f"{query.noise_std:.3g}",
+        rounded_up(query.clip_norm),
+        rounded_down(query.noise_multiplier, 4),
+        rounded_down(query.noise_std, 3),
     )
 
 

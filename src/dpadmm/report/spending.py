@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+from dpadmm.privacy.wording import rounded_up
 from dpadmm.report.picture import INK, QUIET
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 COLOURS = ("#0b6e8a", "#c4572a", "#5b7f2b", "#7a4f9a", "#b38600", "#4a5a68")
 
 LEAST_MARGIN = timedelta(seconds=30)
+
+KEY = "Spent, if all fits were fixed in advance; the limit holds in any case:"
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,14 @@ class Spending:
     @property
     def label(self) -> str:
         spent = self.epsilons[-1] if self.epsilons else 0.0
-        return f"{self.dataset}: ε {spent:.3g} of {self.limit:g}".replace("$", r"\$")
+        return f"{self.dataset}: ε {rounded_up(spent)} of {rounded_up(self.limit)}".replace("$", r"\$")
 
 
 def spending_picture(accounts: Sequence[Spending], until: datetime) -> bytes:
     """Draw the spending of all data sets as a PNG, up to the time `until`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import FontProperties
 
     figure = Figure(figsize=(7.4, 3.8), facecolor="white")
     FigureCanvasAgg(figure)
@@ -49,7 +53,9 @@ def spending_picture(accounts: Sequence[Spending], until: datetime) -> bytes:
     edges: Any = (left, right)
     axes.set_xlim(edges)
     if accounts:
-        axes.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(0.0, -0.12))
+        key = axes.legend(frameon=False, fontsize=8.5, labelcolor=INK, loc="upper left", bbox_to_anchor=(0.0, -0.12))
+        key.set_title(KEY, prop=FontProperties(size=8.5))
+        key.set_alignment("left")
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=170, bbox_inches="tight", pad_inches=0.15, metadata={"Software": None})
     return stream.getvalue()

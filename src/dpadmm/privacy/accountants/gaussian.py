@@ -18,11 +18,10 @@ from dpadmm.privacy.accountants.base import (
 )
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event
-from dpadmm.privacy.profiles import gaussian
+from dpadmm.privacy.profiles import SMALLEST_SHIFT, gaussian
 
 # Each round divides the bracket by SECTIONS − 1 in one vectorised call.
 ROUNDS, SECTIONS = 8, 65
-SMALLEST_SHIFT = 1e-6
 PROOF = "proved (Balle & Wang 2018, Thm 8; docs/proofs/gaussian.md)"
 
 

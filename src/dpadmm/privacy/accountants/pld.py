@@ -27,6 +27,7 @@ from dpadmm.privacy.accountants.library import library_epsilon
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
+from dpadmm.privacy.wording import rounded_down
 
 Profile = Callable[[ArrayLike], NDArray[np.float64]]
 
@@ -39,8 +40,6 @@ WIDEST = 0.005
 # Probability, over all releases, that a loss above the lattice is treated as infinite.
 TAIL = 1e-17
 LARGEST_LOSS = 500.0
-# Profiles lose digits below this many standard deviations; counting more privacy loss than there is stays sound.
-SMALLEST_SHIFT = 1e-5
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,9 @@ def _require_known(part: Part, relation: Relation) -> None:
 def _require_enough_noise(part: Part, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
-            f"given {part.count} subsampled releases with noise {part.noise_multiplier / relation.record_distance:.6g} "
-            "times the sensitivity; expected at least 0.2 times for more than 1000 releases; "
+            f"given {part.count} subsampled releases with noise "
+            f"{rounded_down(part.noise_multiplier / relation.record_distance)} times the sensitivity; "
+            "expected at least 0.2 times for more than 1000 releases; "
             "use a smaller epsilon, fewer steps or a larger batch"
         )
 
@@ -134,13 +134,13 @@ def pairs(event: Event, relation: Relation) -> list[Pair]:
     """Dominating pairs of an event; all full-data parts become one Gaussian."""
     found = []
     if shift := full_data_shift(event, relation):
-        gaussian: Profile = partial(profiles.gaussian, max(shift, SMALLEST_SHIFT))
+        gaussian: Profile = partial(profiles.gaussian, max(shift, profiles.SMALLEST_SHIFT))
         found.append(Pair(gaussian, gaussian, 1))
     return found + [_pair(part, relation) for part in event.parts if part.sampler.name != "full"]
 
 
 def _pair(part: Part, relation: Relation) -> Pair:
-    mu_one, sampler = max(1.0 / part.noise_multiplier, SMALLEST_SHIFT), part.sampler
+    mu_one, sampler = max(1.0 / part.noise_multiplier, profiles.SMALLEST_SHIFT), part.sampler
     if isinstance(sampler, Poisson) and relation is Relation.ADD_REMOVE:
         removed: Profile = partial(profiles.poisson_removed, sampler.rate, mu_one)
         added: Profile = partial(profiles.poisson_added, sampler.rate, mu_one)

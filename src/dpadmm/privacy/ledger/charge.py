@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from dpadmm.errors import CannotCertify
 from dpadmm.privacy import profiles
 from dpadmm.privacy.accountants.base import default_accountant, full_data_shift, make_accountant
-from dpadmm.privacy.accountants.gaussian import SMALLEST_SHIFT, gaussian_epsilon
+from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger.sums import Sums
@@ -98,7 +98,7 @@ def _epsilon(sums: Sums, delta: float) -> float:
         return 0.0
     if delta <= 0 or not math.isfinite(sums.shift):
         return math.inf
-    return gaussian_epsilon(max(sums.shift, SMALLEST_SHIFT), delta)
+    return gaussian_epsilon(max(sums.shift, profiles.SMALLEST_SHIFT), delta)
 
 
 @lru_cache(maxsize=256)
@@ -109,7 +109,7 @@ def _dominating_shift(event: Event | Selection, relation: Relation, slack: float
     # Beyond the last point the profile is below the slack, and so it may be taken to be there.
     upper[-1] = min(upper[-1], slack)
     needed = np.maximum(upper - slack, 0.0) / (1.0 - slack) * (1.0 + ROUNDING)
-    low, high = SMALLEST_SHIFT, 1.0
+    low, high = profiles.SMALLEST_SHIFT, 1.0
     while not _dominates(high, grid, needed):
         low, high = high, 2.0 * high
     while high > low * (1.0 + ACCURACY):

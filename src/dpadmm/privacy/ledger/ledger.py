@@ -115,7 +115,10 @@ class Ledger:
             account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
 
     def price(self, dataset: str | None, plan: Plan | SearchPlan) -> float:
-        """ε that everything charged to a data set would come to with `plan`, at the δ of its limit. Charges nothing."""
+        """ε that everything charged to a data set would come to with `plan`, at the δ of its limit. Charges nothing.
+
+        Like `spent`, no promise where fits were chosen after looking at earlier models.
+        """
         account = self._read().standing(dataset)
         return account.spent_with(charge(plan.event, plan.budget.relation, account.next_slack))
 
@@ -163,7 +166,11 @@ class Ledger:
     # -- looking -------------------------------------------------------------------------------------------------
 
     def spent(self, dataset: str) -> tuple[float, float]:
-        """(ε, δ) of everything charged to a data set, committed or not; (0, 0) before the first fit."""
+        """(ε, δ) of everything charged to a data set, committed or not; (0, 0) before the first fit.
+
+        What these fits cost together if they were all fixed in advance. Where later ones, or when to stop, were decided
+        after looking at earlier models, only the limit is promised (docs/proofs/ledger.md, "Spent is no promise").
+        """
         return self._read().standing(dataset).spent
 
     def account(self, dataset: str) -> Account:

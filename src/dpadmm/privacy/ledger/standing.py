@@ -13,6 +13,7 @@ from dpadmm.privacy.ledger.charge import SLACK_SHARE, Charge, judged_epsilon, ne
 from dpadmm.privacy.ledger.sums import Sums
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict, verify_any_plan
+from dpadmm.privacy.wording import rounded_up
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,9 @@ class Standing:
 
     def _too_dear(self, judged: float, what: str) -> BudgetExceeded:
         return BudgetExceeded(
-            f"given a {what} after which {self.dataset!r} would have spent epsilon = {judged:.4g} at delta = "
-            f"{self.limit.delta:g}; expected at most {self.limit.epsilon:g}; use a smaller epsilon or delta, or fewer "
-            "fits; nothing was charged"
+            f"given a {what} after which {self.dataset!r} would have spent epsilon = {rounded_up(judged)} at "
+            f"delta = {rounded_up(self.limit.delta)}; expected at most {rounded_up(self.limit.epsilon)}; "
+            "use a smaller epsilon or delta, or fewer fits; nothing was charged"
         )
 
     def require_covers_spending(self) -> None:
@@ -116,8 +117,9 @@ class Standing:
         if self.sums.fits == 1 and first is not None and _within(first, self.limit):
             return
         raise InvalidParameter(
-            f"a limit of epsilon = {self.limit.epsilon:g} at delta = {self.limit.delta:g} on {self.dataset!r}",
-            f"at least what is spent, epsilon = {judged:.4g} at that delta, {SLACK_SHARE:.0%} of which is "
+            f"a limit of epsilon = {rounded_up(self.limit.epsilon)} at delta = {rounded_up(self.limit.delta)} on "
+            f"{self.dataset!r}",
+            f"at least what is spent, epsilon = {rounded_up(judged)} at that delta, {SLACK_SHARE:.0%} of which is "
             "kept for mini-batch fits"
             if judged < math.inf
             else "a larger delta: mini-batch fits and searches have used more than this one keeps for them",

@@ -62,6 +62,9 @@ class GaussianBase:
     shift: float
     slack: float = 0.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shift", max(self.shift, profiles.SMALLEST_SHIFT))
+
     def epsilon(self, delta: float) -> float:
         return gaussian_epsilon(self.shift, delta - self.slack) if delta > self.slack else math.inf
 
@@ -156,7 +159,7 @@ def gaussian_profile(shift: float, slack: float, repetitions: Repetitions, epsil
     by_composition = np.full(epsilons.shape, repetitions.mean * slack + RARE_REST)
     for runs in np.flatnonzero(chances > 0):
         if runs > 0:
-            by_composition += chances[runs] * profiles.gaussian(math.sqrt(runs) * shift, epsilons)
+            by_composition += chances[runs] * profiles.gaussian(math.sqrt(runs) * base.shift, epsilons)
     return np.asarray(np.minimum(np.minimum(by_ratio, by_composition) * (1.0 + ROUNDING), 1.0))
 
 

@@ -18,6 +18,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.bounds import profile_base, profile_epsilon, renyi_certificate
 from dpadmm.privacy.selection.event import Selection
 from dpadmm.privacy.selection.repetitions import Repetitions
+from dpadmm.privacy.wording import rounded_down, rounded_up
 
 HALF = 0.5
 """Scores lie in [0, 1]; less one half, one record contributes at most this much to their sum."""
@@ -158,8 +159,8 @@ def calibrate_search(
     ended = bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
     if ended is None or found is None:
         raise CannotCertify(
-            f"given epsilon={budget.epsilon:g}, delta={budget.delta:g} for a search with {repetitions.text} trials; "
-            "expected a noise level that certifies it; use fewer trials or a larger epsilon"
+            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for a search with "
+            f"{repetitions.text} trials; expected a noise level that certifies it; use fewer trials or a larger epsilon"
         )
     return found
 
@@ -189,8 +190,8 @@ def verify_any_plan(plan: Plan | SearchPlan) -> float:
     stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
     if not (plan.bases and whole and one_relation and epsilon <= stated):
         raise PromiseBroken(
-            f"given a search stating epsilon {stated:.6g} that costs {epsilon:.6g}; expected no more than stated; "
-            "discard the plan and calibrate again"
+            f"given a search stating epsilon {rounded_down(stated)} that costs {rounded_up(epsilon)}; expected no more "
+            "than stated; discard the plan and calibrate again"
         )
     return epsilon
 

@@ -7,6 +7,7 @@ from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement, arithmetic_words, describe, standing_assumptions
+from dpadmm.privacy.wording import SAFE, Sides
 
 SECRET = (
     "the number of trials stays secret, and so does the time the search took: with them the model would tell more",
@@ -16,7 +17,12 @@ SECRET = (
 
 
 def search_statement(
-    plan: SearchPlan, solver: str, candidates: int, assumptions: tuple[str, ...], seeded: bool
+    plan: SearchPlan,
+    solver: str,
+    candidates: int,
+    assumptions: tuple[str, ...],
+    seeded: bool,
+    sides: Sides = SAFE,
 ) -> PrivacyStatement:
     """What a search promises; `solver` is that of the winner."""
     arithmetic = weakest(run.arithmetic for run in plan.runs)
@@ -26,7 +32,7 @@ def search_statement(
         relation=str(plan.budget.relation),
         epsilon_achieved=plan.epsilon_achieved,
         unit="one row of the table",
-        mechanisms=(_law(plan, candidates), *map(_fit, plan.bases), _score(plan)),
+        mechanisms=(_law(plan, candidates, sides), *(_fit(base, sides) for base in plan.bases), _score(plan, sides)),
         accountant=plan.accountant,
         proof_status=plan.proof_status,
         assumptions=(*standing_assumptions(plan), *SECRET, *assumptions),
@@ -46,12 +52,13 @@ def stated_candidates(statement: PrivacyStatement) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _law(plan: SearchPlan, candidates: int) -> str:
+def _law(plan: SearchPlan, candidates: int, sides: Sides) -> str:
     single = plan.base_budget
+    each = f"({sides.up(single.epsilon, 4)}, {sides.up(single.delta, 4)})-private by itself"
     text = (
         f"a private search over {candidates} candidate{'s' if candidates > 1 else ''}: a secret number of trials "
-        f"({plan.repetitions.text}), each with a candidate drawn at random and each ({single.epsilon:.4g}, "
-        f"{single.delta:.4g})-private by itself; only the trial with the best noisy score is released, with that score"
+        f"({plan.repetitions.text}), each with a candidate drawn at random and each {each}; "
+        "only the trial with the best noisy score is released, with that score"
     )
     none = (
         f"there is none, with probability {plan.repetitions.nothing:.2g}, or " if plan.repetitions.nothing > 0 else ""
@@ -59,13 +66,13 @@ def _law(plan: SearchPlan, candidates: int) -> str:
     return f"{text}; where {none}every trial fails, a public default is released"
 
 
-def _fit(plan: Plan) -> str:
+def _fit(plan: Plan, sides: Sides) -> str:
     """A fit that a trial may make."""
     distance = plan.budget.relation.record_distance
-    asked = ", and ".join(describe(query, distance) for query in plan.queries)
+    asked = ", and ".join(describe(query, distance, sides=sides) for query in plan.queries)
     return f"in a trial a fit on {plan.n_rows} training rows: {asked}"
 
 
-def _score(plan: SearchPlan) -> str:
+def _score(plan: SearchPlan, sides: Sides) -> str:
     query = plan.score.queries[0]
-    return f"in a trial a score on {plan.score.n_rows} other rows, centred: {describe(query)}"
+    return f"in a trial a score on {plan.score.n_rows} other rows, centred: {describe(query, sides=sides)}"
