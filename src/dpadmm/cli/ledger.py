@@ -12,7 +12,7 @@ import typer
 from dpadmm.cli import failures
 from dpadmm.cli.options import Force, Json
 from dpadmm.cli.outputs import check_new_file, write_new_file
-from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
+from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, print_text, working
 from dpadmm.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def export(path: Place, out: Out = None, force: Force = False, json: Json = Fals
     document = {**_summary(ledger), "entries": entries}
     text = json_text.dumps(document, indent=2) if json else "\n".join(map(json_text.dumps, entries))
     if out is None:
-        print(text)
+        print_text(text)
     else:
         write_new_file(out, f"{text}\n".encode())
 
