@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dpadmm.privacy.ledger import verify
+
 from .campaign import Campaign
 from .faulty import (
     COUNT,
@@ -45,10 +47,10 @@ STOPPED = Campaign(
 )
 SAVING = Campaign(
     "faults",
-    "`save` is interrupted or terminated before every request to the disk",
+    "`save` and the making of a ledger are interrupted or terminated before every request to the disk",
     "an interrupted `save` left half of a model, a terminated one a hidden file",
     sample=20,
-    full=200,
+    full=500,
 )
 KILLED = Campaign(
     "faults",
@@ -111,15 +113,20 @@ def wrong_stop(end: Ending, number: signal.Signals, folder: Path, before: Path |
     return wrong
 
 
+TASKS = (*SAVED, "new ledger")
+
+
 def test_stopped_saves(faulty: FaultyProcess) -> None:
-    every = [(task, nth, number) for task in SAVED for nth in requests(faulty, task) for number in NUMBERS]
+    every = [(task, nth, number) for task in TASKS for nth in requests(faulty, task) for number in NUMBERS]
     with SAVING.begin() as tally:
         for task, nth, number in each_case(tally, every):
-            folder, (name, before) = faulty.folder(), SAVED[task]
+            folder, (name, before) = faulty.folder(), SAVED.get(task, ("fresh.db", ""))
             end = faulty.carry_out(task, folder, nth=nth, how=SIGNAL, code=int(number))
             case = f"{task}, request {nth}, {number.name}"
-            if saved(folder / name) not in ("new", before):
+            if task in SAVED and saved(folder / name) not in ("new", before):
                 tally.defect(f"{case}: {saved(folder / name)}")
+            if task not in SAVED and (folder / name).exists() and verify(folder / name).problems:
+                tally.defect(f"{case}: a damaged ledger")
             if left := leftovers(folder):
                 tally.defect(f"{case}: left {left}")
             # By default termination ends the process: it still does, after tidying up.

@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -103,12 +103,14 @@ class Training:
         lost = "The model is lost."
         if not isinstance(problem, Exception):
             return lost
-        folder = None
         try:
             folder = Path(tempfile.mkdtemp(prefix="dpadmm-model-"))
+        except OSError:
+            return lost
+        try:
             self._model.save(folder)
         except (OSError, DpadmmError):
-            if folder is not None:
+            with suppress(OSError):
                 folder.rmdir()
             return lost
         return f"The model, without its report, is in {folder}: move it from there; dpadmm.load_model opens it."

@@ -30,6 +30,10 @@ Train a private model on a table.
 The schema declares kinds, ranges, categories and classes; nothing is measured from the data. Every public choice is \
 checked before the table is opened. The output folder appears complete or not at all. Each run spends its whole budget.
 
+Space for the model is taken before the budget is spent. Whatever ends a run early (a full disk, Ctrl-C, termination), \
+the message says whether its budget was spent, with --json as "budget_spent"; a charge is never taken back. A model \
+that was paid for and cannot be written to --out is saved in the folder for temporary files, which the message names.
+
 \b
 Examples
   dpadmm schema patients.csv --out patients.toml   # then fill it in

@@ -23,7 +23,8 @@ HELP = """\
 Keep a record of what every data set has spent, over all fits.
 
 A ledger is a file, or postgresql://… for a team. Give it to `dpadmm fit --ledger PATH --dataset NAME` or to an \
-estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded.
+estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded. A fit that \
+ends early stays charged.
 
 \b
 Examples

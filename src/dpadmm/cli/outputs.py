@@ -73,16 +73,18 @@ def told(out: Path) -> Iterator[None]:
 def check_new_file(out: Path, force: bool) -> None:
     """Refuse a file that exists or a folder that cannot take one, before any work is done."""
     with told(out):
-        folder, exists = out.resolve().parent, os.path.lexists(out)
-    if out.is_dir():
+        exists, is_folder, is_file = os.path.lexists(out), out.is_dir(), out.is_file()
+        folder = out.resolve().parent
+        writable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    if is_folder:
         raise FileProblem(f"the output {out}, which is a folder", "the name of a file", "add a file name")
-    if exists and not out.is_file():
+    if exists and not is_file:
         raise FileProblem(
             f"the output {out}, which is no ordinary file", "the name of a file to make", "choose another name"
         )
     if exists and not force:
         raise FileProblem(f"the output {out}, which exists", "a new name", "choose another name, or add --force")
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+    if not writable:
         raise FileProblem(
             f"the output {out}", "a folder that exists and can be written", "create the folder or choose another"
         )

@@ -39,7 +39,7 @@ Choose settings on private rows, privately.
 A secret random number of trials each fit one setting, drawn from those given by --try, on part of the rows, and \
 score it, with noise, on the rest. Only the winner is written. --epsilon and --delta are the total of it all; what \
 that leaves a single trial is printed before the search runs. `dpadmm fit` without a search is often the better use \
-of a budget.
+of a budget. When a run ends early the message says whether its budget was spent, as for `dpadmm fit`.
 
 \b
 Examples
