@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+SPENT = "It ended early: nothing was released, and the reserved budget counts as spent."
+"""Noted with whatever ends a fit between its charge and its release."""
+
 
 class DpadmmError(Exception):
     """Root of everything this library raises on purpose."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -10,6 +11,8 @@ import typer
 
 from dpadmm._version import __version__
 from dpadmm.cli import audit, demo, evaluate, failures, fit, ledger, plan, predict, schema, statement, tune, version
+from dpadmm.cli.ending import Stopped, stopping
+from dpadmm.cli.screen import close_output, print_text
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
 
@@ -40,7 +43,7 @@ app.command("version", epilog=CODES)(version.version)
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"dpadmm {__version__}")
+        print_text(f"dpadmm {__version__}")
         raise typer.Exit()
 
 
@@ -68,6 +71,8 @@ def run(arguments: Sequence[str]) -> int:
     debug, as_json = "--debug" in arguments, "--json" in arguments
     try:
         code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
+    except Stopped as stopped:
+        return failures.show(failures.describe_stop(stopped), as_json)
     except (KeyboardInterrupt, typer.Abort):
         code = failures.INTERRUPTED
     except Exception as error:
@@ -78,10 +83,13 @@ def run(arguments: Sequence[str]) -> int:
             raise
         return failures.show(failures.describe(error), as_json)
     if code == failures.INTERRUPTED:
-        return failures.show(failures.describe_interrupt(), as_json)
+        return failures.show(failures.describe_stop(Stopped(signal.SIGINT)), as_json)
     return code if isinstance(code, int) else 0
 
 
 def main() -> None:
     """Entry point of the program."""
-    sys.exit(run(sys.argv[1:]))
+    with stopping():
+        code = run(sys.argv[1:])
+        close_output()
+    sys.exit(code)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadmm.cli import options
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, write_model_folder
-from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.outputs import new_folder, told
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_pairs, working
 from dpadmm.datasets import Dataset, make_demo
@@ -68,7 +68,8 @@ def demo(
             model = _declared(epsilon, delta, solver).fit(train.X, train.y)
         with working("solving without privacy, for comparison", visible=not json):
             outcome = _outcome(model, train, test)
-        write_model_folder(folder, model, _report(outcome, train), None)
+        with told(out):
+            write_model_folder(folder, model, _report(outcome, train), None)
     _tell(outcome, out, json)
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
+import signal
+from contextlib import suppress
 from typing import Any
 
+from dpadmm.cli.ending import Outcome, Stopped
 from dpadmm.errors import Diverged, DownloadFailed, DpadmmError, FileProblem, InputError, PrivacyError
 
-UNEXPECTED, BAD_INPUT, PRIVACY_REFUSAL, FILE_PROBLEM, INTERRUPTED = 1, 2, 3, 4, 130
+UNEXPECTED, BAD_INPUT, PRIVACY_REFUSAL, FILE_PROBLEM, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
 
 EXIT_CODES = (
     "0 done · 1 unexpected problem · 2 bad usage or input · 3 refused for privacy · 4 file or download problem "
-    "· 130 interrupted"
+    "· 130 interrupted · 143 terminated. Outputs are written whole or not at all"
 )
 
 
@@ -34,7 +36,12 @@ def exit_code(error: BaseException) -> int:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """An error as a dictionary; the text of an exception that is not ours is withheld."""
+    """An error as a dictionary, with what became of budget and output if it was noted."""
+    return _with_outcome(_described(error), Outcome.of(error))
+
+
+def _described(error: BaseException) -> dict[str, Any]:
+    """The text of an exception that is not ours is withheld."""
     if not isinstance(error, DpadmmError):
         return _entry(
             "UnexpectedProblem",
@@ -55,23 +62,39 @@ def describe_usage(message: str, command: str) -> dict[str, Any]:
     return _entry("UsageError", text, BAD_INPUT)
 
 
-def describe_interrupt() -> dict[str, Any]:
-    text = "interrupted: nothing was written; if training had begun, count its privacy budget as spent"
-    return _entry("Interrupted", text, INTERRUPTED)
+def describe_stop(stopped: Stopped) -> dict[str, Any]:
+    """Ctrl-C or termination, with what became of budget and output."""
+    terminated, outcome = stopped.number == signal.SIGTERM, Outcome.of(stopped)
+    kind, code = ("Terminated", TERMINATED) if terminated else ("Interrupted", INTERRUPTED)
+    otherwise = "" if outcome else ": no output was left half written; if training had begun, count its budget as spent"
+    return _with_outcome(_entry(kind, kind.lower() + otherwise, code), outcome)
 
 
 def show(entry: dict[str, Any], as_json: bool) -> int:
-    """Print an error and return its exit code."""
-    if as_json:
-        print(json.dumps({"error": entry}, indent=2))
-    else:
-        from rich.console import Console
+    """Print an error, on standard error if standard output takes nothing, and return its exit code."""
+    # Where not even that can be written, the exit code still tells.
+    with suppress(OSError):
+        if not (as_json and _printed_json(entry)):
+            from rich.console import Console
 
-        console = Console(stderr=True, soft_wrap=True, highlight=False)
-        console.print("[bold red]error:[/bold red] ", end="")
-        console.print(entry["message"], markup=False)
-    sys.stdout.flush()
+            console = Console(stderr=True, soft_wrap=True, highlight=False)
+            console.print("[bold red]error:[/bold red] ", end="")
+            console.print(entry["message"], markup=False)
     return int(entry["exit_code"])
+
+
+def _printed_json(entry: dict[str, Any]) -> bool:
+    try:
+        print(json.dumps({"error": entry}, indent=2), flush=True)
+    except OSError:
+        return False
+    return True
+
+
+def _with_outcome(entry: dict[str, Any], outcome: Outcome | None) -> dict[str, Any]:
+    if outcome is None:
+        return entry
+    return {**entry, "message": f"{entry['message'].rstrip('.')}. {outcome}", "budget_spent": outcome.spent}
 
 
 def _entry(kind: str, message: str, code: int) -> dict[str, Any]:

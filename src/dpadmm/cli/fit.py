@@ -8,8 +8,16 @@ from typing import Any
 
 from dpadmm.cli import options
 from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
-from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, training_rows, write_model_folder
-from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.ending import Training
+from dpadmm.cli.model_folder import (
+    MODEL_FILES,
+    coefficients_of,
+    features_of,
+    training_rows,
+    weights_of,
+    write_model_folder,
+)
+from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import Diverged
@@ -21,6 +29,10 @@ Train a private model on a table.
 
 The schema declares kinds, ranges, categories and classes; nothing is measured from the data. Every public choice is \
 checked before the table is opened. The output folder appears complete or not at all. Each run spends its whole budget.
+
+Space for the model is taken before the budget is spent. Whatever ends a run early (a full disk, Ctrl-C, termination), \
+the message says whether its budget was spent, with --json as "budget_spent"; a charge is never taken back. A model \
+that was paid for and cannot be written to --out is saved in the folder for temporary files, which the message names.
 
 \b
 Examples
@@ -84,15 +96,18 @@ def fit(
 
 def carry_out(request: FitRequest) -> None:
     """Declare, check, train, write, tell."""
-    schema = declared_schema(request)
-    model = declared_model(request, schema, verbose=not request.quiet and sys.stderr.isatty())
-    check_public_choices(request, model, schema)
-    with new_folder(request.out, MODEL_FILES, request.force) as folder:
-        with training_rows(request, schema) as encoded:
-            model.fit(features_of(encoded), encoded.y)
-        _replay_noise(request, model)
-        write_model_folder(folder, model, _report(request, model, schema), schema)
-    _tell(request, model, schema)
+    with Training(request.out, request.dataset) as training:
+        schema = declared_schema(request)
+        model = declared_model(request, schema, verbose=not request.quiet and sys.stderr.isatty())
+        check_public_choices(request, model, schema)
+        with new_folder(request.out, MODEL_FILES, request.force, training.written) as folder:
+            with training_rows(request, schema) as encoded, held_space(folder, request.out, weights_of(schema)):
+                model.fit(features_of(encoded), encoded.y)
+                training.trained(model)
+            _replay_noise(request, model)
+            with told(request.out):
+                write_model_folder(folder, model, _report(request, model, schema), schema)
+        _tell(request, model, schema)
 
 
 def _replay_noise(request: FitRequest, model: Any) -> None:

@@ -12,7 +12,7 @@ import typer
 from dpadmm.cli import failures
 from dpadmm.cli.options import Force, Json
 from dpadmm.cli.outputs import check_new_file, write_new_file
-from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, working
+from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, print_text, working
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.wording import SPENT, pair, rounded_up
 
@@ -25,7 +25,8 @@ HELP = """\
 Keep a record of what every data set has spent, over all fits.
 
 A ledger is a file, or postgresql://… for a team. Give it to `dpadmm fit --ledger PATH --dataset NAME` or to an \
-estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded.
+estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded. A fit that \
+ends early stays charged.
 
 \b
 Examples
@@ -161,7 +162,7 @@ def export(path: Place, out: Out = None, force: Force = False, json: Json = Fals
     document = {**_summary(ledger), "entries": entries}
     text = json_text.dumps(document, indent=2) if json else "\n".join(map(json_text.dumps, entries))
     if out is None:
-        print(text)
+        print_text(text)
     else:
         write_new_file(out, f"{text}\n".encode())
 

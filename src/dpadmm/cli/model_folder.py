@@ -25,8 +25,11 @@ MODEL_FILES = ("model.npz", "model.json", SCHEMA_FILE, *REPORT_FILES)
 
 
 def write_model_folder(folder: Path, model: Any, report: Report, schema: Schema | None) -> None:
-    """Write everything into an existing folder."""
-    model.save(folder)
+    """Write everything into an existing folder, which `new_folder` flushes to the disk."""
+    from dpadmm.estimators.persistence import model_files
+
+    for name, content in model_files(model).items():
+        (folder / name).write_bytes(content)
     if schema is not None:
         (folder / SCHEMA_FILE).write_text(schema.to_toml(), encoding="utf-8")
     write_report(folder, report)
@@ -116,6 +119,12 @@ def training_rows(request: FitRequest, schema: Schema) -> Iterator[EncodedTable]
     policy: Policy = "zero" if blank else "error"
     with encoded_on_disk(request.table, schema, request.on_disk, with_target=True, invalid_rows=policy) as encoded:
         yield encoded
+
+
+def weights_of(schema: Schema) -> int:
+    """How many numbers a model of this schema has."""
+    classes = len((schema.target.classes if schema.target else None) or ())
+    return (schema.n_features + 1) * (classes if classes > 2 else 1)
 
 
 def features_of(encoded: EncodedTable) -> Any:

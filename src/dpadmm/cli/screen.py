@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,15 +13,45 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from dpadmm.errors import FileProblem
+from dpadmm.files import why
+
 
 def print_json(content: Any) -> None:
-    print(json.dumps(content, indent=2, allow_nan=False))
+    print_text(json.dumps(content, indent=2, allow_nan=False))
+
+
+def print_text(text: str) -> None:
+    """Text as it is."""
+    with _told():
+        print(text, flush=True)
 
 
 def print_line(text: str = "", style: str = "") -> None:
     """A paragraph; wrapped on a terminal, one line in a file."""
     console = Console(highlight=False)
-    console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
+    with _told():
+        console.print(text, style=style, markup=False, soft_wrap=not console.is_terminal)
+
+
+def close_output() -> None:
+    """Let go of a standard output that takes nothing more, about which Python would complain at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileProblem(
+            f"a standard output that cannot be written ({why(error)})",
+            "a terminal, a pipe that is read to its end, or a file on a disk with space",
+            "direct the output elsewhere; files that were written are complete",
+        ) from None
 
 
 def print_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
@@ -63,4 +95,5 @@ def _plain(text: str) -> str:
 def _print_table(table: Table) -> None:
     console = Console(highlight=False)
     # In a file or a pipe there is no width to respect.
-    console.print(table) if console.is_terminal else Console(highlight=False, width=160).print(table)
+    with _told():
+        console.print(table) if console.is_terminal else Console(highlight=False, width=160).print(table)

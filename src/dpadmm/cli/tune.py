@@ -12,9 +12,17 @@ import typer
 
 from dpadmm.cli import options
 from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema
+from dpadmm.cli.ending import Training
 from dpadmm.cli.fit import MEANINGS
-from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, read_encoded, write_model_folder
-from dpadmm.cli.outputs import new_folder
+from dpadmm.cli.model_folder import (
+    MODEL_FILES,
+    coefficients_of,
+    features_of,
+    read_encoded,
+    weights_of,
+    write_model_folder,
+)
+from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import BudgetExceeded, InvalidParameter
@@ -32,7 +40,7 @@ Choose settings on private rows, privately.
 A secret random number of trials each fit one setting, drawn from those given by --try, on part of the rows, and \
 score it, with noise, on the rest. Only the winner is written. --epsilon and --delta are the total of it all; what \
 that leaves a single trial is printed before the search runs. `dpadmm fit` without a search is often the better use \
-of a budget.
+of a budget. When a run ends early the message says whether its budget was spent, as for `dpadmm fit`.
 
 \b
 Examples
@@ -158,6 +166,11 @@ def _value(word: str) -> Any:
 
 def carry_out(request: TuneRequest) -> None:
     """Declare, print the cost, search, write, tell."""
+    with Training(request.fit.out, request.fit.dataset) as training:
+        _carry_out(request, training)
+
+
+def _carry_out(request: TuneRequest, training: Training) -> None:
     fit = request.fit
     schema = declared_schema(fit)
     search = _declared_search(request, schema)
@@ -171,12 +184,15 @@ def carry_out(request: TuneRequest) -> None:
         if fit.rows is None:
             raise InvalidParameter("--dry-run without --rows", "--rows N, the public number of rows", "add --rows")
         return
-    with new_folder(fit.out, MODEL_FILES, fit.force) as folder:
+    with new_folder(fit.out, MODEL_FILES, fit.force, training.written) as folder:
         encoded = read_encoded(fit.table, schema, with_target=True, blank_invalid=fit.invalid_rows == "zero")
         if fit.rows is None:
             _tell_cost(request, search.plan(encoded.X.shape[0], schema.n_features, classes))
-        search.fit(features_of(encoded), encoded.y)
-        write_model_folder(folder, search.best_estimator_, _report(request, search, schema), schema)
+        with held_space(folder, fit.out, weights_of(schema)):
+            search.fit(features_of(encoded), encoded.y)
+            training.trained(search.best_estimator_)
+        with told(fit.out):
+            write_model_folder(folder, search.best_estimator_, _report(request, search, schema), schema)
     _tell(request, search, schema)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpadmm._version import __version__
 from dpadmm.cli.options import Json
-from dpadmm.cli.screen import print_json
+from dpadmm.cli.screen import print_json, print_text
 
 
 def version(json: Json = False) -> None:
@@ -12,4 +12,4 @@ def version(json: Json = False) -> None:
     if json:
         print_json({"version": __version__})
     else:
-        print(f"dpadmm {__version__}")
+        print_text(f"dpadmm {__version__}")

@@ -16,7 +16,7 @@ from dpadmm.errors import FileProblem
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 from dpadmm.estimators.stored_graph import from_arrays, is_matrix, to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
-from dpadmm.files import replacing
+from dpadmm.files import why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
@@ -33,8 +33,9 @@ MODELS: dict[str, type[Any]] = {
 def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     """Write a fitted model into folder `path`.
 
-    Each file is complete or absent, and `model.json` names the checksum of its `model.npz`, so that a statement is
-    never read beside the weights of another model.
+    The folder appears, or replaces an earlier one, as a whole, and is on the disk, flushed, when this returns. If it
+    cannot be written, what was there before is there still. `model.json` names the checksum of its `model.npz`, so that
+    a statement is never read beside the weights of another model.
 
     Parameters
     ----------
@@ -50,7 +51,29 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
 
     check_is_fitted(model)
     folder = Path(path)
-    _require_room(folder, force)
+    try:
+        _require_room(folder, force)
+    except OSError as problem:
+        raise FileProblem(
+            f"the folder {folder}, which cannot be looked into ({why(problem)})",
+            "a folder that can be read and written",
+            "choose another folder",
+        ) from None
+    files = model_files(model)
+    try:
+        write_folder(folder, files, force)
+    except OSError as problem:
+        raise FileProblem(
+            f"the folder {folder}, which cannot be written ({why(problem)})",
+            "a folder on a disk that can be written and has space",
+            "save again, in another folder or when this one can be written: the model is unchanged in memory, and what "
+            "was in the folder before is there still",
+        ) from None
+    return folder
+
+
+def model_files(model: Any) -> dict[str, bytes]:
+    """What the files of a fitted model hold, by name."""
     arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
         arrays["classes"] = _plain(model.classes_)
@@ -63,18 +86,7 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
     description = json.loads(json.dumps(description, default=_plain_number))
     words = json.dumps({**description, "checksum": _checksum(description)}, indent=2).encode()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in zip(FILES, (numbers, words), strict=True):
-            with replacing(folder / name) as stream:
-                stream.write(content)
-    except OSError as problem:
-        raise FileProblem(
-            f"the folder {folder}, which cannot be written ({type(problem).__name__})",
-            "a writable folder",
-            "choose another folder or fix its permissions",
-        ) from None
-    return folder
+    return dict(zip(FILES, (numbers, words), strict=True))
 
 
 def load_model(path: str | Path) -> Any:

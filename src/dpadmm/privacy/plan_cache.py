@@ -68,7 +68,7 @@ def write(name: str, scale: float, achieved: float) -> None:
     with suppress(OSError, RuntimeError):
         folder = directory()
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / f"{name}.json") as stream:
+        with replacing(folder / f"{name}.json", flushed=False) as stream:
             stream.write(json.dumps(entry).encode())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dpadmm.errors import FileProblem, InvalidData
+from dpadmm.files import why
 from dpadmm.tables.encode import EncodedTable, Policy, encode, refuse_invalid
 from dpadmm.tables.schema import Schema
 
@@ -51,11 +52,13 @@ def encoded_on_disk(
         raise FileProblem(f"the table {path}", "a Parquet file that exists", "convert it, or read it into memory")
     if not Path(folder).is_dir():
         raise FileProblem(f"the folder {folder}", "a folder that exists", "make it, or name another")
-    with tempfile.TemporaryFile(dir=folder) as scratch:
-        parts = [
-            _stored(encode(frame, schema, with_target=with_target, invalid_rows="zero"), scratch.fileno())
-            for frame in _blocks(path, block_rows)
-        ]
+    with ExitStack() as stack:
+        with _told():
+            scratch = stack.enter_context(tempfile.TemporaryFile(dir=folder))
+            parts = [
+                _stored(encode(frame, schema, with_target=with_target, invalid_rows="zero"), scratch.fileno())
+                for frame in _blocks(path, block_rows)
+            ]
         if not parts:
             raise InvalidData(f"the empty table {path}", "at least one row", "give a table that has rows")
         valid = np.concatenate([part.valid for part in parts])
@@ -64,6 +67,18 @@ def encoded_on_disk(
         X = np.memmap(scratch, dtype=np.float32, mode="r", shape=(len(valid), schema.n_features))
         y = np.concatenate([part.y for part in parts if part.y is not None]) if with_target else None
         yield EncodedTable(X, y, schema.feature_names, valid)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise FileProblem(
+            f"a folder for the rows that does not take them ({why(problem)})",
+            "a folder that can be written, with room for rows × features × 4 bytes",
+            "make room there, or name another folder",
+        ) from None
 
 
 def _stored(block: EncodedTable, file: int) -> EncodedTable:

@@ -24,6 +24,7 @@ from dpadmm.privacy.ledger.standing import Standing, kind_of, limit_fields
 from dpadmm.privacy.ledger.store import Log, Store, store_at
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, Selection
+from dpadmm.signals import HeldSignals
 
 
 class Ledger:
@@ -64,7 +65,8 @@ class Ledger:
     def create(cls, place: str | Path) -> Self:
         """Make an empty ledger at a new place and open it."""
         fields = {"ledger": uuid.uuid4().hex, "format": FORMAT, "library": __version__}
-        store_at(place).create(lambda now: write_entry(Head(), now, "create", fields))
+        with HeldSignals():
+            store_at(place).create(lambda now: write_entry(Head(), now, "create", fields))
         return cls(place)
 
     # -- limits --------------------------------------------------------------------------------------------------

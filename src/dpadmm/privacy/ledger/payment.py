@@ -8,7 +8,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import SPENT, InvalidParameter
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger.ledger import Ledger
@@ -18,11 +18,13 @@ from dpadmm.privacy.selection import SearchPlan, Selection
 
 
 @contextmanager
-def _saying(*endings: type[BaseException]) -> Iterator[None]:
+def _saying(unless: tuple[type[BaseException], ...] = ()) -> Iterator[None]:
     try:
         yield
-    except endings as ending:
-        ending.add_note("It ended early: nothing was released, and the reserved budget counts as spent.")
+    except unless:
+        raise
+    except BaseException as ending:
+        ending.add_note(SPENT)
         raise
 
 
@@ -61,9 +63,10 @@ class Payment:
     def reserving(self, plan: Plan | SearchPlan) -> Iterator[None]:
         """Charge the whole plan for the work within; whatever ends that work early says that the charge stays."""
         if self._ledger is not None:
-            with _saying(KeyboardInterrupt):
+            # A refusal charges nothing; an interruption may come before or after the charge.
+            with _saying(unless=(Exception,)):
                 self._receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
-        with _saying(KeyboardInterrupt, Exception):
+        with _saying():
             yield
 
     def commit(self, spent: Event | Selection, weights: ArrayLike) -> None:
