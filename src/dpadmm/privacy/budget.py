@@ -66,7 +66,10 @@ class Budget:
 
 
 def _positive(name: str, value: Any) -> float:
-    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # of an integer beyond the floats
+        number = math.inf
     if not (math.isfinite(number) and number > 0):
         usual = {"epsilon": "between 0.1 and 3", "delta": "below one over the number of rows"}[name]
         raise InvalidParameter(f"{name}={value!r}", f"a finite number {name} > 0", f"choose {name}, usually {usual}")

@@ -228,7 +228,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         def bases(single: Budget) -> tuple[Plan, ...]:
             return (calibrate(single, [Request("gradient", 1, 1.0)], Everything(), 1),)
 
-        return calibrate_search(least, self._repetitions(), bases, 1, 1, self.accountant)
+        return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant)
 
     # -- the search ----------------------------------------------------------------------------------------------
 
