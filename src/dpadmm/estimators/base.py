@@ -17,6 +17,7 @@ from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
 from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
+from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -141,6 +142,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
         from dpadmm.privacy.ledger import Payment
 
+        require_plain(self.get_params(deep=False))
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)
@@ -175,6 +177,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
         `affordable` refuses a budget before the rows are looked at, and the plan before they are mapped.
         """
+        require_plain(self.get_params(deep=False))
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         affordable(budget)
         given = self._given(table, y)

@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.input import equals, numeric_column
 from dpadmm.estimators.uncertainty import knows_its_noise
@@ -292,7 +292,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     def _declare_target(self, y: NDArray[Any]) -> Target:
         losses: dict[str, Loss] = {"squared": Squared(), "huber": Huber(0.5)}
         if self.loss not in losses:
-            raise InvalidParameter(f"loss={self.loss!r}", "'squared' or 'huber'", "choose one of these")
+            raise InvalidParameter(f"loss={shown(self.loss)}", "'squared' or 'huber'", "choose one of these")
         return Target(losses[self.loss], partial(_encode_numbers, *self._target_range()))
 
     def _target_range(self) -> tuple[float, float]:

@@ -310,6 +310,11 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
             total += r.count * squared
         return math.log(total) - 2.0 * math.log(target)
 
+    if surplus(-15.0) <= 0:
+        raise CannotCertify(
+            f"given epsilon={budget.epsilon:g}, delta={budget.delta:g}, for which hardly any noise is needed; "
+            "expected a budget that protects; choose epsilon, usually between 0.1 and 3"
+        )
     if surplus(35.0) >= 0:
         raise CannotCertify(
             f"given requests whose fixed noise costs all of epsilon={budget.epsilon:g}, delta={budget.delta:g}; "

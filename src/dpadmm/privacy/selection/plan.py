@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken
+from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, shown
 from dpadmm.privacy.agreement import require_agreement, require_cost
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import AIM, LOWEST, bracketed_secant, calibrate, verify_plan
@@ -169,7 +169,7 @@ def calibrate_search(
 def search_accountant(name: str | None) -> str:
     """The bound called `name`; "profile" if none is named."""
     if name is not None and name not in PROOFS:
-        raise InvalidParameter(f"accountant={name!r} for a search", "'profile' or 'rdp'", "choose one of these")
+        raise InvalidParameter(f"accountant={shown(name)} for a search", "'profile' or 'rdp'", "choose one of these")
     return name or "profile"
 
 
