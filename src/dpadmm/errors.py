@@ -57,6 +57,10 @@ class InvalidParameter(InputError):
     """A public parameter (a budget, a name, a shape, a step size) is unusable."""
 
 
+class UnknownParameter(InvalidParameter, TypeError):
+    """An argument that does not exist."""
+
+
 class InvalidData(InputError):
     """The table breaks what was declared about it. The message never names a row or a value."""
 

@@ -73,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):
             command = " ".join(["dpadmm", *(name for name in arguments[:1] if not name.startswith("-"))])
-            return failures.show(failures.describe_usage(error.format_message(), command), as_json)
+            return failures.show(failures.describe_usage(failures.usage_message(error), command), as_json)
         if debug:
             raise
         return failures.show(failures.describe(error), as_json)

@@ -14,8 +14,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
+from dpadmm.estimators.declared import (
+    nominal_rows,
+    on_invalid_rows,
+    require_finite,
+    require_policy,
+    require_scorable,
+    require_valid,
+)
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
+from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
@@ -122,6 +130,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
     # -- training ------------------------------------------------------------------------------------------------
 
+    @knows_its_names
     def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
         """Train on private rows. Every call spends the whole budget again.
 
@@ -324,7 +333,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
     def _mapped(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, numeric_table(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(
+            self,
+            numeric_table(X),
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+        require_scorable(X)
         return self.row_map_.apply(X)
 
     def _margin_std(self, X: Any) -> NDArray[np.float64]:

@@ -60,6 +60,17 @@ def require_valid(finite: bool = True, labelled: bool = True) -> None:
         )
 
 
+def require_scorable(X: Any) -> None:
+    """Refuse to score a table with a NaN or an infinity in it: a model has no rule for a missing number."""
+    if not finite_rows(X).all():
+        raise InvalidData(
+            "X with NaN or infinity (inf) in it, which cannot be scored",
+            "finite numbers",
+            "drop these rows or fill their gaps with public values, as before training; `dpadmm predict "
+            "--invalid-rows blank` leaves their predictions empty",
+        )
+
+
 def on_invalid_rows(policy: str) -> tuple[str, ...]:
     """What has to be assumed where invalid rows are refused."""
     if policy == "zero":

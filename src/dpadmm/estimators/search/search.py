@@ -14,6 +14,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
@@ -242,6 +243,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
 
     # -- the search ----------------------------------------------------------------------------------------------
 
+    @knows_its_names
     def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
         """Search on private rows. Every call spends the whole budget again.
 
