@@ -10,6 +10,7 @@ import typer
 
 from dpadmm._version import __version__
 from dpadmm.cli import audit, demo, evaluate, failures, fit, ledger, plan, predict, schema, statement, tune, version
+from dpadmm.cli.screen import log_on_screen
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
 
@@ -66,8 +67,10 @@ def run(arguments: Sequence[str]) -> int:
     0
     """
     debug, as_json = "--debug" in arguments, "--json" in arguments
+    quiet = not {"--quiet", "-q", "--json"}.isdisjoint(arguments)
     try:
-        code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
+        with log_on_screen(visible=not quiet):
+            code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = failures.INTERRUPTED
     except Exception as error:

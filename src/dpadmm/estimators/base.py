@@ -157,7 +157,9 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
-        engine = kernels.choose(*(work_of(query, features, table) for query in recipe.plan.queries))
+        work = [work_of(query, features, table) for query in recipe.plan.queries]
+        engine = kernels.choose(*work)
+        kernels.announce(engine, *work, visible=bool(self.verbose))
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):

@@ -9,8 +9,8 @@ FORMULA = ("=", "+", "-", "@", "\t")
 def as_text(name: object) -> str:
     """A name as a cell that is shown and never computed: a quote before it keeps a spreadsheet from doing so.
 
-    A line break becomes a space, as it would begin a new row. The usual convention: the quote is part of the file, so that a program which reads names back removes one leading
-    quote that is followed by one of these characters.
+    A line break becomes a space, as it would begin a new row. This is the usual convention, and the quote is part of
+    the file: a program that reads names back removes a leading quote before one of these characters.
 
     Examples
     --------
