@@ -208,7 +208,7 @@ def consistent(plan: Plan) -> bool:
             "permutation": 1.0,
             "fixed": float(getattr(sampler, "batch_size", 0)),
         }.get(sampler.name, getattr(sampler, "rate", 0.0) * plan.n_rows)
-        if rows != plan.n_rows or abs(query.denominator - expected) > 1e-9 * expected or not 1 <= query.count <= 10**7:
+        if rows != plan.n_rows or abs(query.denominator - expected) > 1e-9 * expected or not 1 <= query.count <= 10**9:
             return False
     return 1 <= plan.n_rows <= 2**53 and plan.budget.delta * plan.n_rows < 1
 

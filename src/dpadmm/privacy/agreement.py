@@ -18,7 +18,7 @@ from dpadmm.privacy.sampling import Everything, Permutation, Sampler, sampler_fr
 from dpadmm.privacy.statistics import statistic_from_dict, statistic_to_dict
 from dpadmm.stored import LARGEST_WHOLE
 
-MOST_RELEASES = 10_000_000
+MOST_RELEASES = 1_000_000_000
 """Of one kind, in one plan. No fit so long ends in reasonable time, and no accountant either."""
 CLOSE = 1e-12
 """What two ways of computing one number may differ by, relatively."""
