@@ -4,6 +4,26 @@ from __future__ import annotations
 
 SPENT = "It ended early: nothing was released, and the reserved budget counts as spent."
 """Noted with whatever ends a fit between its charge and its release."""
+LONGEST = 600
+"""Letters of each part of a message: what a caller passed may be of any length."""
+
+
+def shown(value: object) -> str:
+    """A parameter as a message names it: numbers and short texts as they are, all else by its type.
+
+    Examples
+    --------
+    >>> shown(0.5), shown("l1"), shown(10**400), shown([1.0, 2.0])
+    ('0.5', "'l1'", 'an integer of 1329 bits', 'a list')
+    """
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, str):
+        return repr(value if len(value) <= 80 else value[:80] + "…")
+    if value is None or isinstance(value, (bool, int, float)):
+        return repr(value)
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
 class DpadmmError(Exception):
@@ -24,15 +44,23 @@ class InputError(DpadmmError, ValueError):
     """
 
     def __init__(self, given: str, expected: str, do: str) -> None:
-        self.given, self.expected, self.do = given, expected, do
-        super().__init__(f"given {given}; expected {expected}; {do}")
+        self.given, self.expected, self.do = map(_shortened, (given, expected, do))
+        super().__init__(f"given {self.given}; expected {self.expected}; {self.do}")
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.given, self.expected, self.do)
 
 
+def _shortened(part: str) -> str:
+    return part if len(part) <= LONGEST else part[:LONGEST] + "…"
+
+
 class InvalidParameter(InputError):
     """A public parameter (a budget, a name, a shape, a step size) is unusable."""
+
+
+class UnknownParameter(InvalidParameter, TypeError):
+    """An argument that does not exist."""
 
 
 class InvalidData(InputError):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Generic, TypeVar
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 
 T = TypeVar("T")
 
@@ -47,7 +47,9 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         if name not in self:
             raise InvalidParameter(
-                f"{self.kind} {name!r}", "one of " + ", ".join(map(repr, self.names())), f"choose a known {self.kind}"
+                f"{self.kind} {shown(name)}",
+                "one of " + ", ".join(map(repr, self.names())),
+                f"choose a known {self.kind}",
             )
         if name in self._homes:
             import_module(self._homes[name])  # also waits for another thread that is at it

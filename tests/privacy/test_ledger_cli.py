@@ -13,7 +13,7 @@ import pytest
 from dpadmm import DPLogisticRegression, Ledger, load_model
 from dpadmm.cli.app import run
 from dpadmm.errors import FileProblem
-from dpadmm.estimators.persistence import _checksum
+from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.ledger import verify
 
 SCHEMA = """
@@ -129,7 +129,7 @@ def test_a_statement_of_another_plan_is_refused_even_with_a_checksum_made_anew(t
     described = json.loads(words.read_text())
     described[field[0]][field[1]] = value
     described.pop("checksum")
-    words.write_text(json.dumps({**described, "checksum": _checksum(described)}))
+    words.write_text(json.dumps({**described, "checksum": checksum(described)}))
     with pytest.raises(FileProblem, match="speaks of another plan"):
         load_model(tmp_path / "model")
     for command in (["ledger", "verify", str(trained), "--model"], ["statement"]):

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV, PrivateQuantileClipper, load_model
 from dpadmm.errors import FileProblem, QueryRefused
 from dpadmm.estimators import uncertainty
-from dpadmm.estimators.persistence import _checksum
+from dpadmm.estimators.loading import checksum
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.solvers.auto.spread import replay, response, transcript
 from dpadmm.solvers.auto.spread.replay import Spread, noise_spread
@@ -133,7 +133,7 @@ def test_the_reason_survives_a_folder_and_older_folders_have_none(tmp_path: Path
         _ = load_model(path.parent).coef_std_
     words = json.loads(path.read_text())
     older = {name: value for name, value in words.items() if name not in ("no_standard_errors", "checksum")}
-    path.write_text(json.dumps({**older, "checksum": _checksum(older)}))
+    path.write_text(json.dumps({**older, "checksum": checksum(older)}))
     with pytest.raises(AttributeError, match="saved before they were computed"):
         _ = load_model(path.parent).coef_std_
 

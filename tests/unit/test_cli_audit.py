@@ -14,7 +14,7 @@ from dpadmm.audit.saved import restated
 from dpadmm.cli.app import run
 from dpadmm.cli.audit import SOLVER_RUNS
 from dpadmm.estimators import recipe
-from dpadmm.estimators.persistence import _checksum
+from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.solvers.base import SOLVERS
 
@@ -73,7 +73,7 @@ def forge_model(folder, **changes):
     words = json.loads((folder / "model.json").read_text())
     del words["checksum"]
     words["privacy"] |= changes
-    (folder / "model.json").write_text(json.dumps({**words, "checksum": _checksum(words)}))
+    (folder / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}))
     for name in ("statement.txt", "statement.json"):
         (folder / name).unlink()
 
@@ -190,7 +190,7 @@ class TestModels:
         words = json.loads((model / "model.json").read_text())
         words |= {"plan": plan.to_dict(), "privacy": restated(loaded.privacy_, plan).to_dict()}
         del words["checksum"]
-        (model / "model.json").write_text(json.dumps({**words, "checksum": _checksum(words)}))
+        (model / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}))
         for name in ("statement.txt", "statement.json", "plan.json"):
             (model / name).unlink()
         return str(model)
@@ -243,7 +243,7 @@ class TestModels:
         model = Path(fitted(tmp_path))
         words = json.loads((model / "model.json").read_text())
         words["privacy"]["plan_digest"] = "0" * 64
-        words["checksum"] = _checksum({key: value for key, value in words.items() if key != "checksum"})
+        words["checksum"] = checksum({key: value for key, value in words.items() if key != "checksum"})
         (model / "model.json").write_text(json.dumps(words))
         assert run(["audit", str(model), *SMALL]) == 4
         assert "another plan" in capsys.readouterr().err
@@ -252,7 +252,7 @@ class TestModels:
         model = Path(fitted(tmp_path))
         words = json.loads((model / "model.json").read_text())
         words["privacy"]["epsilon"] = 0.1
-        words["checksum"] = _checksum({key: value for key, value in words.items() if key != "checksum"})
+        words["checksum"] = checksum({key: value for key, value in words.items() if key != "checksum"})
         (model / "model.json").write_text(json.dumps(words))
         assert run(["audit", str(model), *SMALL]) == 4
         assert "statement" in capsys.readouterr().err

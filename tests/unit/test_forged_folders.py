@@ -11,7 +11,7 @@ from test_cli_tables import fit_arguments, write_inputs
 from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import read_model
 from dpadmm.errors import FileProblem
-from dpadmm.estimators.persistence import _checksum
+from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.wording import EARLIER
 
 PROMISES = ("statement.txt", "statement.json", "plan.json")
@@ -77,7 +77,7 @@ def test_a_folder_in_the_digits_of_earlier_versions_opens_as_it_was(model: Path,
     assert earlier != privacy.text
     description["privacy"]["statement"] = earlier
     description.pop("checksum")
-    (model / "model.json").write_text(json.dumps({**description, "checksum": _checksum(description)}, indent=2))
+    (model / "model.json").write_text(json.dumps({**description, "checksum": checksum(description)}, indent=2))
     forge_json(model / "statement.json", statement=earlier)
     (model / "statement.txt").write_text(earlier + "\n", encoding="utf-8")
     assert read_model(model).privacy_ == privacy
@@ -108,7 +108,7 @@ class TestOtherVersions:
         words = json.loads((model / "model.json").read_text())
         words["privacy"] |= {"library_version": "0.0.1", "statement": "Old words for (1, 1e-05)."}
         del words["checksum"]
-        (model / "model.json").write_text(json.dumps({**words, "checksum": _checksum(words)}, indent=2))
+        (model / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}, indent=2))
         (model / "statement.txt").write_text("Old words for (1, 1e-05).\n")
         (model / "statement.json").write_text(json.dumps(words["privacy"], indent=2) + "\n")
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from dpadmm import DPLogisticRegression, load_model
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.persistence import _checksum
+from dpadmm.estimators.loading import checksum
 from dpadmm.oracles.base import PrivateOracle
 
 FEATURES, EDGES = 500, 2000
@@ -84,7 +84,7 @@ def test_arrays_that_earlier_versions_wrote_as_lists_are_arrays_again(columns, k
     words = json.loads(place.read_text())
     words["parameters"]["graph"] = graph.tolist()
     words.pop("checksum")
-    place.write_text(json.dumps({**words, "checksum": _checksum(words)}))
+    place.write_text(json.dumps({**words, "checksum": checksum(words)}))
     loaded = load_model(tmp_path / "model").graph
     assert isinstance(loaded, np.ndarray)
     assert np.array_equal(loaded, graph)

@@ -12,7 +12,7 @@ import typer
 from dpadmm._version import __version__
 from dpadmm.cli import audit, demo, evaluate, failures, fit, ledger, plan, predict, schema, statement, tune, version
 from dpadmm.cli.ending import Stopped, stopping
-from dpadmm.cli.screen import close_output, print_text
+from dpadmm.cli.screen import close_output, log_on_screen, print_text
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
 
@@ -69,8 +69,10 @@ def run(arguments: Sequence[str]) -> int:
     0
     """
     debug, as_json = "--debug" in arguments, "--json" in arguments
+    quiet = not {"--quiet", "-q", "--json"}.isdisjoint(arguments)
     try:
-        code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
+        with log_on_screen(visible=not quiet):
+            code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
     except Stopped as stopped:
         return failures.show(failures.describe_stop(stopped), as_json)
     except (KeyboardInterrupt, typer.Abort):
@@ -78,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if hasattr(error, "format_message"):
             command = " ".join(["dpadmm", *(name for name in arguments[:1] if not name.startswith("-"))])
-            return failures.show(failures.describe_usage(error.format_message(), command), as_json)
+            return failures.show(failures.describe_usage(failures.usage_message(error), command), as_json)
         if debug:
             raise
         return failures.show(failures.describe(error), as_json)

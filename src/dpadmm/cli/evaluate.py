@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dpadmm.cli import options
+from dpadmm.cli.header import column_names
 from dpadmm.cli.model_folder import features_of, read_encoded, read_model_with_schema
 from dpadmm.cli.screen import print_json, print_pairs
-from dpadmm.errors import PrivacyError
+from dpadmm.errors import InvalidSchema, PrivacyError
 from dpadmm.report import classification_metrics, regression_metrics
-from dpadmm.tables import EncodedTable
+from dpadmm.tables import EncodedTable, Schema
 
 HELP = """\
 Accuracy, AUC and log-loss (or R² and mean absolute error) of a model on a public or test table.
@@ -49,12 +51,24 @@ def evaluate(
             "metrics carry no noise and would leak training rows; add it only if metrics of this table may be printed"
         )
     model, schema = read_model_with_schema(model_dir)
+    _require_target(table, schema)
     encoded = read_encoded(table, schema, with_target=True, blank_invalid=False)
     metrics = _metrics(model, encoded)
     if json:
         print_json(metrics)
     else:
         print_pairs(f"{type(model).__name__} on a public or test table", [_pair(*each) for each in metrics.items()])
+
+
+def _require_target(table: Path, schema: Schema) -> None:
+    """Refuse a table without the column that predictions are compared with."""
+    names = column_names(table)
+    if schema.target is not None and schema.target.column not in names and set(names) & set(schema.columns):
+        raise InvalidSchema(
+            f"the table {table} without the target column {schema.target.column!r}",
+            "a table that holds what the model predicts, to compare predictions with",
+            "add that column, or use `dpadmm predict`, which needs none",
+        )
 
 
 def _metrics(model: Any, encoded: EncodedTable) -> dict[str, float | int | None]:

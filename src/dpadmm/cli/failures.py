@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import signal
 from contextlib import suppress
@@ -53,6 +54,16 @@ def _described(error: BaseException) -> dict[str, Any]:
     if isinstance(error, InputError):
         entry |= {"given": error.given, "expected": error.expected, "do": error.do}
     return entry
+
+
+def usage_message(error: Any) -> str:
+    """What a command line that does not parse is told; of a misspelt option, the nearest one."""
+    name, known = getattr(error, "option_name", None), getattr(error, "possibilities", None) or ()
+    if name is None or not known:
+        return str(error.format_message())
+    longer = [option for option in known if option.startswith(name)]
+    near = longer or difflib.get_close_matches(name, known, n=1) or list(known)
+    return f"No such option {name}. Did you mean {near[0]}?"
 
 
 def describe_usage(message: str, command: str) -> dict[str, Any]:

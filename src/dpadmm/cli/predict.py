@@ -14,6 +14,7 @@ from dpadmm.cli.model_folder import features_of, read_encoded, read_model_with_s
 from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line
 from dpadmm.errors import InvalidParameter
+from dpadmm.report.cells import as_text
 
 HELP = """\
 Write one prediction for each row of a table, in its order.
@@ -86,12 +87,23 @@ def _predictions(model: Any, features: Any, proba: bool, std: bool) -> tuple[lis
     return head, columns
 
 
+def _cell(value: Any) -> Any:
+    """A label as text that no spreadsheet computes; numbers, and what was made of numbers, as they are."""
+    if not isinstance(value, str):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return as_text(value)
+    return value
+
+
 def _csv(head: list[str], columns: list[list[Any]], valid: Any) -> bytes:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(head)
+    writer.writerow(map(as_text, head))
     # A comma-free blank line would be read as no row at all where there is one column, so blanks are quoted.
     rows = iter(zip(*columns, strict=True))
     for usable in np.asarray(valid):
-        writer.writerow(next(rows) if usable else [""] * len(head))
+        writer.writerow(map(_cell, next(rows)) if usable else [""] * len(head))
     return stream.getvalue().encode("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -84,6 +85,22 @@ def working(what: str, visible: bool) -> Iterator[None]:
             yield
     else:
         yield
+
+
+@contextmanager
+def log_on_screen(visible: bool) -> Iterator[None]:
+    """What the library logs, on standard error while a command runs; nothing of it tells about a row."""
+    logger, handler = logging.getLogger("dpadmm"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("dpadmm: %(message)s"))
+    level = logger.level
+    if visible:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def _plain(text: str) -> str:

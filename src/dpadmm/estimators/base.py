@@ -14,9 +14,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
+from dpadmm.estimators.declared import (
+    nominal_rows,
+    on_invalid_rows,
+    require_finite,
+    require_policy,
+    require_scorable,
+    require_valid,
+)
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
+from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
+from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -121,6 +130,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
     # -- training ------------------------------------------------------------------------------------------------
 
+    @knows_its_names
     def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
         """Train on private rows. Every call spends the whole budget again.
 
@@ -141,12 +151,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
         from dpadmm.privacy.ledger import Payment
 
+        require_plain(self.get_params(deep=False))
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
-        engine = kernels.choose(*(work_of(query, features, table) for query in recipe.plan.queries))
+        work = [work_of(query, features, table) for query in recipe.plan.queries]
+        engine = kernels.choose(*work)
+        kernels.announce(engine, *work, visible=bool(self.verbose))
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
@@ -175,6 +188,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
         `affordable` refuses a budget before the rows are looked at, and the plan before they are mapped.
         """
+        require_plain(self.get_params(deep=False))
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         affordable(budget)
         given = self._given(table, y)
@@ -321,7 +335,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
     def _mapped(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, numeric_table(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = validate_data(
+            self,
+            numeric_table(X),
+            reset=False,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+        )
+        require_scorable(X)
         return self.row_map_.apply(X)
 
     def _margin_std(self, X: Any) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.privacy.arithmetic import NOMINAL_MARGIN
 from dpadmm.privacy.budget import Relation
 from dpadmm.problem.norms import finite_rows
@@ -28,7 +28,7 @@ def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[i
             "drop n_rows; only relation='add-remove' takes a nominal row count",
         )
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
-        raise InvalidParameter(f"n_rows={n_rows!r}", "a whole number >= 1", "declare a public row count")
+        raise InvalidParameter(f"n_rows={shown(n_rows)}", "a whole number >= 1", "declare a public row count")
     return int(n_rows), (
         "the nominal row count n_rows was declared from public knowledge",
         f"the table has at most {NOMINAL_MARGIN} times that many rows; had it more, the refusal would have told so",
@@ -38,7 +38,7 @@ def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[i
 def require_policy(invalid_rows: str) -> None:
     """Refuse an unknown answer to what becomes of invalid rows."""
     if invalid_rows not in ("error", "zero"):
-        raise InvalidParameter(f"invalid_rows={invalid_rows!r}", "'error' or 'zero'", "choose one of these")
+        raise InvalidParameter(f"invalid_rows={shown(invalid_rows)}", "'error' or 'zero'", "choose one of these")
 
 
 def require_finite(X: Any) -> None:
@@ -57,6 +57,17 @@ def require_valid(finite: bool = True, labelled: bool = True) -> None:
             "y with NaN, infinity (inf) or a label outside `classes`",
             "declared labels or finite targets",
             "declare all classes, clean the labels, or use invalid_rows='zero'",
+        )
+
+
+def require_scorable(X: Any) -> None:
+    """Refuse to score a table with a NaN or an infinity in it: a model has no rule for a missing number."""
+    if not finite_rows(X).all():
+        raise InvalidData(
+            "X with NaN or infinity (inf) in it, which cannot be scored",
+            "finite numbers",
+            "drop these rows or fill their gaps with public values, as before training; `dpadmm predict "
+            "--invalid-rows blank` leaves their predictions empty",
         )
 
 

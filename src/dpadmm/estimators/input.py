@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData, InvalidDataType
+from dpadmm.estimators.text_columns import not_numbers
 from dpadmm.problem.norms import require_places_inside
 
 TEXT_AND_OBJECTS, DATES = set("OUSTV"), set("Mm")
@@ -82,7 +83,7 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
             "Reshape your data",
         )
     if kinds & DATES:
-        raise _not_numbers()
+        raise not_numbers(X)
     if not kinds & TEXT_AND_OBJECTS:
         return X
     numbers = _converted(X, tolerant)
@@ -183,13 +184,7 @@ def _converted(X: Any, tolerant: bool) -> NDArray[np.float64]:
             "numeric features",
             "encode categories first (see `dpadmm fit`)",
         )
-    raise _not_numbers()
-
-
-def _not_numbers() -> InvalidData:
-    return InvalidData(
-        "X with entries that are not numbers", "numeric features", "encode categories first (see `dpadmm fit`)"
-    )
+    raise not_numbers(X)
 
 
 def _number(cell: Any) -> float:

@@ -14,8 +14,9 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.input import equals, numeric_column
 from dpadmm.estimators.uncertainty import knows_its_noise
 from dpadmm.estimators.weights import class_weights
@@ -109,6 +110,7 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     classes: Sequence[Any] | None
     class_weight: Mapping[Any, float] | None
 
+    @knows_its_names
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -255,6 +257,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     True
     """
 
+    @knows_its_names
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -292,8 +295,17 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     def _declare_target(self, y: NDArray[Any]) -> Target:
         losses: dict[str, Loss] = {"squared": Squared(), "huber": Huber(0.5)}
         if self.loss not in losses:
-            raise InvalidParameter(f"loss={self.loss!r}", "'squared' or 'huber'", "choose one of these")
+            raise InvalidParameter(f"loss={shown(self.loss)}", "'squared' or 'huber'", "choose one of these")
         return Target(losses[self.loss], partial(_encode_numbers, *self._target_range()))
+
+    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        if self.invalid_rows == "error" and y.dtype.kind in "OSU" and not declared.encode(y)[1].all():
+            raise InvalidData(
+                "y with text or objects that are no numbers, for a regression",
+                "a number for every row",
+                "use DPLogisticRegression if y holds classes; else convert y, for instance with y.astype(float)",
+            )
+        return super()._encoded(X, y, declared)
 
     def _target_range(self) -> tuple[float, float]:
         try:

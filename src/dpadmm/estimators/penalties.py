@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.regularizers import L1, MCP, SCAD, ElasticNet, GroupL2, Nuclear, SquaredL2, Zero
@@ -118,7 +118,12 @@ def _parse_groups(groups: Any, n_features: int) -> tuple[tuple[int, ...], ...]:
         raise InvalidParameter(
             "penalty='group' without groups", "groups = lists of feature numbers, or one label a feature", "pass groups"
         )
-    members: Sequence[Any] = list(groups)
+    try:
+        members: Sequence[Any] = list(groups)
+    except TypeError:
+        raise InvalidParameter(
+            f"groups={shown(groups)}", "lists of feature numbers, or one label a feature", "pass groups as a list"
+        ) from None
     flat = [member for member in members if isinstance(member, str) or np.ndim(member) == 0]
     if flat and len(flat) != n_features:
         raise InvalidParameter(

@@ -7,27 +7,19 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from dpadmm._version import __version__
-from dpadmm.errors import FileProblem
-from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
-from dpadmm.estimators.stored_graph import from_arrays, is_matrix, to_arrays
+from dpadmm.errors import FileProblem, PromiseBroken
+from dpadmm.estimators.linear import DPLinearRegression
+from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
+from dpadmm.estimators.stored_graph import is_matrix, to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
 from dpadmm.files import why, write_folder
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection import SearchPlan, plan_from_dict
+from dpadmm.privacy.selection import SearchPlan, require_any_agreement
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers.auto.spread.replay import Spread
-
-FORMAT = 1
-FILES = ("model.npz", "model.json")
-MODELS: dict[str, type[Any]] = {
-    model.__name__: model for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)
-}
 
 
 def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
@@ -85,20 +77,31 @@ def model_files(model: Any) -> dict[str, bytes]:
     numbers = _npz(arrays)
     description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
     description = json.loads(json.dumps(description, default=_plain_number))
-    words = json.dumps({**description, "checksum": _checksum(description)}, indent=2).encode()
+    words = json.dumps({**description, "checksum": checksum(description)}, indent=2).encode()
     return dict(zip(FILES, (numbers, words), strict=True))
 
 
 def load_model(path: str | Path) -> Any:
-    """Read a model written by `save_model`; one whose statement does not speak of its plan is refused."""
+    """Read a model written by `save_model`; whatever else the folder holds is refused with a `FileProblem`.
+
+    A statement that does not speak of its plan is refused, and so is a plan that contradicts itself.
+    """
     folder = Path(path)
-    model = _load(folder)
+    model = read_model_folder(folder)
     if not _speaks_of(model.privacy_, model.plan_):
         raise FileProblem(
             f"{folder}, whose privacy statement speaks of another plan",
             "a statement and a plan written together",
             "train the model again, and do not edit its files",
         )
+    try:
+        require_any_agreement(model.plan_)
+    except PromiseBroken as problem:
+        raise FileProblem(
+            f"{folder}, whose plan contradicts itself ({problem})",
+            "a plan as it was certified",
+            "train the model again, and do not edit its files",
+        ) from None
     return model
 
 
@@ -116,34 +119,6 @@ def _require_room(folder: Path, force: bool) -> None:
             "a new folder, or one that holds nothing but a model: a report would speak of the model that was there",
             "choose another name",
         )
-
-
-def _load(folder: Path) -> Any:
-    try:
-        words = json.loads((folder / "model.json").read_text())
-        if words["format"] != FORMAT or words.pop("checksum") != _checksum(words):
-            raise ValueError("the description was changed after it was written")
-        content = (folder / "model.npz").read_bytes()
-        if hashlib.sha256(content).hexdigest() != words["numbers_sha256"]:
-            raise ValueError("the two files do not belong together")
-        with np.load(io.BytesIO(content), allow_pickle=False) as numbers:
-            return _rebuild(words, dict(numbers))
-    except FileNotFoundError:
-        raise FileProblem(
-            f"{folder}, which holds no model",
-            "a folder with model.npz and model.json",
-            "pass the folder of a saved model",
-        ) from None
-    except NotADirectoryError:
-        raise FileProblem(
-            f"{folder}, which is a file", "the folder of a saved model", "pass the folder that holds model.json"
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, BadZipFile):
-        raise FileProblem(
-            f"{folder}, whose model files are corrupt or of another version",
-            f"files written by dpadmm (format {FORMAT})",
-            "train and save the model again",
-        ) from None
 
 
 def _description(model: Any) -> dict[str, Any]:
@@ -185,54 +160,11 @@ def _worded(model: Any) -> dict[str, Any]:
     return {**parameters, "graph": None} if is_matrix(model.graph) else parameters
 
 
-def _rebuild(words: dict[str, Any], numbers: dict[str, Any]) -> Any:
-    kind = MODELS[words["model"]]
-    model = kind(**words["parameters"])
-    model.graph = from_arrays(numbers, model.graph)
-    fields = words["row_map"]
-    model.row_map_ = RowMap(
-        float(fields["row_norm"]),
-        bool(fields["intercept"]),
-        None if fields["lower"] is None else tuple(fields["lower"]),
-        None if fields["upper"] is None else tuple(fields["upper"]),
-    )
-    model.weights_ = numbers["weights"]
-    model.coef_ = numbers["coef"]
-    model.intercept_ = numbers["intercept"] if numbers["intercept"].ndim else float(numbers["intercept"])
-    if "classes" in numbers:
-        model.classes_ = numbers["classes"]
-    if "target_range" in words:
-        model.target_range_ = tuple(words["target_range"])
-    if "graph" in words:
-        model.graph_ = [(int(i), int(j), float(weight)) for i, j, weight in words["graph"]]
-    model.n_iter_ = int(words["n_iter"])
-    model.n_features_in_ = int(words["n_features"])
-    if words["feature_names"]:
-        model.feature_names_in_ = np.asarray(words["feature_names"], dtype=object)
-    if model.weights_.shape[0] != model.n_features_in_ + int(model.row_map_.intercept):
-        raise ValueError("the two files do not belong together")
-    model._forget_noise(str(words.get("no_standard_errors", NOT_COMPUTED)))
-    if "spread_weights" in numbers:
-        model._spread = _spread(numbers["spread_weights"], numbers["spread_margins"], model.weights_.shape)
-    model.plan_ = plan_from_dict(words["plan"])
-    model.privacy_ = PrivacyStatement.from_dict(words["privacy"])
-    return model
-
-
-def _spread(weights: Any, margins: Any, shape: tuple[int, ...]) -> Spread:
-    if weights.shape[1:] != shape or margins.shape[1:] != shape or not len(weights) or not len(margins):
-        raise ValueError("standard errors of another model")
-    return Spread(weights.astype(np.float64), margins.astype(np.float64))
-
-
 def _speaks_of(statement: PrivacyStatement, plan: Plan | SearchPlan) -> bool:
     promised = (statement.epsilon, statement.delta, statement.relation, statement.epsilon_achieved)
     planned = (plan.budget.epsilon, plan.budget.delta, str(plan.budget.relation), plan.epsilon_achieved)
-    return statement.plan_digest == plan.digest and promised == planned
-
-
-def _checksum(description: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(description, sort_keys=True).encode()).hexdigest()
+    by_whom = (statement.accountant, statement.proof_status) == (plan.accountant, plan.proof_status)
+    return statement.plan_digest == plan.digest and promised == planned and by_whom
 
 
 def _storable(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.estimators.room import require_room
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
@@ -138,7 +138,7 @@ def make_smoother(smoothing: Any, free: int) -> Smoother:
     if smoothing is None:
         return Identity()
     if isinstance(smoothing, (int, float)) and not isinstance(smoothing, bool):
-        return RingLaplacian(float(smoothing), free=free)
+        return RingLaplacian(number("smoothing", smoothing), free=free)
     if callable(smoothing) and hasattr(smoothing, "norm_inverse"):
         made: Smoother = smoothing
         return made
@@ -222,7 +222,7 @@ def _sampler(name: str | None, kind: type[Solver[Any]], relation: Relation, n_ro
             return Everything()
         make_sampler(name, n_rows, batch_size)
         raise InvalidParameter(
-            f"sampler={name!r} with solver {kind.name!r}, which reads all rows at each step",
+            f"sampler={shown(name)} with solver {kind.name!r}, which reads all rows at each step",
             "sampler=None or 'full'",
             "drop the sampler, or choose a mini-batch solver such as 'dp-sadmm'",
         )

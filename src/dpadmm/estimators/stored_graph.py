@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.stored import unreadable
 
 PREFIX = "graph_"
 LONGEST_EDGE = 3
+MOST_DENSE = 1 << 26
+"""Entries of a matrix that is made dense again, and edges of any; what is larger stays sparse, and means the same."""
 
 REAL = (np.float32, np.float64)
 """Types of real numbers that sparse matrices and model files know everywhere; whole numbers and booleans are too."""
@@ -45,15 +48,23 @@ def to_arrays(graph: Any) -> dict[str, NDArray[Any]]:
     }
 
 
-def from_arrays(arrays: Mapping[str, NDArray[Any]], parameter: Any) -> Any:
+def from_arrays(arrays: Mapping[str, NDArray[Any]], parameter: Any, n_features: int) -> Any:
     """The graph of a model file; `parameter` is what its words say, which is all there is of a list of edges.
 
     Earlier versions wrote arrays as lists of rows: a row longer than an edge, or one that begins with a fraction.
     """
     if PREFIX + "values" in arrays:
         values, rows, columns, shape = (arrays[PREFIX + name] for name in ("values", "rows", "columns", "shape"))
-        entries = sparse.coo_matrix((values, (rows, columns)), shape=tuple(shape.tolist()))
-        return entries.tocsr() if arrays[PREFIX + "sparse"] else entries.toarray()
+        n_edges, width = shape.tolist()
+        if (
+            width != n_features
+            or not 0 <= n_edges <= MOST_DENSE
+            or not values.shape == rows.shape == columns.shape == (len(values),)
+        ):
+            raise unreadable("a graph", "that is no matrix with a column for each feature")
+        entries = sparse.coo_matrix((values, (rows, columns)), shape=(n_edges, width))
+        is_sparse = arrays[PREFIX + "sparse"].item() or n_edges * width > MOST_DENSE
+        return entries.tocsr() if is_sparse else entries.toarray()
     if parameter and (len(parameter[0]) > LONGEST_EDGE or isinstance(parameter[0][0], float)):
         return np.asarray(parameter)
     return parameter

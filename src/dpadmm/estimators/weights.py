@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 
 Array = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any]) -> Array | None:
         return None
     if not isinstance(class_weight, Mapping):
         raise InvalidParameter(
-            f"class_weight={class_weight!r}",
+            f"class_weight={shown(class_weight)}",
             "None or a dictionary {label: weight}",
             "declare the weights: how common a class is in the table is private",
         )

@@ -18,6 +18,6 @@ The kernels of a namespace have the same signatures and agree to rounding:
 """
 
 from dpadmm.kernels import sources
-from dpadmm.kernels.engine import Loop, Name, Work, active, active_name, choose, use
+from dpadmm.kernels.engine import Loop, Name, Work, active, active_name, announce, choose, use
 
-__all__ = ["Loop", "Name", "Work", "active", "active_name", "choose", "sources", "use"]
+__all__ = ["Loop", "Name", "Work", "active", "active_name", "announce", "choose", "sources", "use"]

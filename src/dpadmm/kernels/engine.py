@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,6 +30,10 @@ WORTH_LOADING = 200_000_000
 WORTH_COMPILING = 20 * WORTH_LOADING
 """The same where they have to be compiled first, which takes ten seconds or more, once for each machine."""
 
+LOGGER = logging.getLogger("dpadmm")
+COMPILING = "compiling kernels, once for this machine: this takes about twenty seconds"
+
+_announced: set[str] = set()
 _read_so_far = 0.0
 _active: ContextVar[ModuleType | None] = ContextVar("kernels", default=None)
 
@@ -78,6 +83,19 @@ def choose(*work: Work) -> Name:
     if asked != "auto":
         raise InvalidParameter(f"{SWITCH}={asked!r}", "'numpy', 'compiled' or 'auto'", "correct the environment")
     return "compiled" if _worth(work) else "numpy"
+
+
+def announce(engine: Name, *work: Work, visible: bool = False) -> None:
+    """Say so before kernels are compiled for the first time: a line in the log, and on the screen if `visible`.
+
+    Python shows warnings of a logger that nobody set up, and keeps its other lines to itself.
+    """
+    if engine != "compiled":
+        return
+    missing = {loop for loop in _loops(work) - _announced if not _machine_code_is_stored(loop)}
+    _announced.update(_loops(work))
+    if missing:
+        LOGGER.log(logging.WARNING if visible else logging.INFO, COMPILING)
 
 
 def _worth(work: tuple[Work, ...]) -> bool:

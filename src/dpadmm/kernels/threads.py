@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def allowed() -> int:
 def at_most_threads(count: int | None) -> Iterator[None]:
     """Let fits inside take this many threads; None leaves what holds outside. Results do not depend on it."""
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
-        raise InvalidParameter(f"{count!r} threads", "a whole number from 1 on, or None", "choose 1 or more")
+        raise InvalidParameter(f"{shown(count)} threads", "a whole number from 1 on, or None", "choose 1 or more")
     token = _limit.set(_limit.get() if count is None else count)
     try:
         yield

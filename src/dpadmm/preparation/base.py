@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
 from dpadmm.estimators.input import feature_table, numeric_table
+from dpadmm.estimators.parameters import require_plain
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.address import PlaceParameter
@@ -84,6 +85,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         if self.n_rows is not None:
             raise InvalidParameter(f"{type(self).__name__} with n_rows, in a model", "n_rows of the model", "move it")
+        require_plain(self.get_params(deep=False))
         self._check(n_features, sparse_rows)
 
     # -- by itself -----------------------------------------------------------------------------------------------
@@ -95,6 +97,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return self._fit(X)
 
     def _fit(self, table: Any) -> Self:
+        require_plain(self.get_params(deep=False))
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         budget = self._own_budget()

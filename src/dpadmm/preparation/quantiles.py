@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.base import BUDGET, SHARE, PrivateTransformer
 from dpadmm.privacy.ledger import Ledger
@@ -148,7 +148,7 @@ class PrivateQuantileClipper(PrivateTransformer):
             low, high = np.nan, np.nan
         if not 0 <= low < high <= 1:
             raise InvalidParameter(
-                f"quantiles={self.quantiles!r}", "(low, high) with 0 <= low < high <= 1", "correct the quantiles"
+                f"quantiles={shown(self.quantiles)}", "(low, high) with 0 <= low < high <= 1", "correct the quantiles"
             )
         return low, high
 

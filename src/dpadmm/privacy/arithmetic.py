@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.kernels.threads import CHUNK_ENTRIES, LONGEST_RUN
 from dpadmm.privacy.budget import Relation
 
@@ -51,7 +51,7 @@ class Arithmetic(StrEnum):
         """What a user may ask for."""
         if str(value) in (cls.GRANULAR, cls.EXACT):
             return cls(str(value))
-        raise InvalidParameter(f"arithmetic {value!r}", "'granular' or 'exact'", "choose one of these")
+        raise InvalidParameter(f"arithmetic {shown(value)}", "'granular' or 'exact'", "choose one of these")
 
     def delta_for_noise(self, delta: float) -> float:
         """What the accountant may spend of δ."""

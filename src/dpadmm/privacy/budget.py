@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.wording import rounded_up
 
 
@@ -24,7 +24,7 @@ class Relation(StrEnum):
             return cls(str(value))
         except ValueError:
             names = " or ".join(repr(str(r)) for r in cls)
-            raise InvalidParameter(f"relation {value!r}", names, "name the relation you promise") from None
+            raise InvalidParameter(f"relation {shown(value)}", names, "name the relation you promise") from None
 
     @property
     def record_distance(self) -> float:
@@ -69,8 +69,13 @@ class Budget:
 
 
 def _positive(name: str, value: Any) -> float:
-    number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # of an integer beyond the floats
+        number = math.inf
     if not (math.isfinite(number) and number > 0):
         usual = {"epsilon": "between 0.1 and 3", "delta": "below one over the number of rows"}[name]
-        raise InvalidParameter(f"{name}={value!r}", f"a finite number {name} > 0", f"choose {name}, usually {usual}")
+        raise InvalidParameter(
+            f"{name}={shown(value)}", f"a finite number {name} > 0", f"choose {name}, usually {usual}"
+        )
     return number

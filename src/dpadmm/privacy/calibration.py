@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import singledispatch
 
-from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, SchemeMismatch
+from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
 from dpadmm.privacy.accountants.base import Estimating
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
+from dpadmm.privacy.agreement import MOST_RELEASES, require_agreement, require_cost
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
@@ -20,7 +21,7 @@ from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.proofs import of_statistics, said_once
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler
-from dpadmm.privacy.wording import rounded_down, rounded_up
+from dpadmm.privacy.wording import rounded_up
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
 LOWEST, AIM = 0.997, 0.9985
@@ -107,28 +108,13 @@ def verify_plan(plan: Plan) -> float:
 
     Formal guarantees
     -----------------
-    Raises `PromiseBroken` if the certified ε exceeds the budget or what the plan says about itself. No cache is read.
+    Raises `PromiseBroken` if two numbers of the plan contradict each other, or if the certified ε exceeds the budget or
+    what the plan says about itself. No cache is read.
     """
-    for query in plan.queries:
-        if query.statistic is not None and not query.clip_norm >= query.statistic.reach(plan.budget.relation):
-            raise PromiseBroken(f"given a plan whose {query.kind!r} can move further than it states; calibrate again")
-        if query.statistic is not None and type(query.sampler) is not Everything:
-            raise PromiseBroken(f"given a plan that samples for {query.kind!r}, which reads every row; calibrate again")
-        if (query.passage is None) == isinstance(query.sampler, Permutation):
-            raise PromiseBroken(f"given a plan whose {query.kind!r} hides no states it could count on; calibrate again")
-        visited = set() if query.passage is None else {query.passage.n_rows, getattr(query.sampler, "n_rows", None)}
-        if query.passage is not None and not query.passage.rounding and plan.arithmetic is not Arithmetic.FLOATING:
-            raise PromiseBroken(f"given a plan that charges no rounding for its {query.kind!r}; calibrate again")
-        if visited - {plan.n_rows}:
-            raise PromiseBroken(f"given a plan whose {query.kind!r} visits another number of rows; calibrate again")
+    require_agreement(plan)
     delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
     epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
-    stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
-    if not epsilon <= stated:
-        raise PromiseBroken(
-            f"given a plan stating epsilon {rounded_down(stated)} whose event costs {rounded_up(epsilon)}; "
-            "expected no more than stated; discard the plan and calibrate again"
-        )
+    require_cost(min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6)), epsilon)
     return epsilon
 
 
@@ -143,13 +129,17 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
     if not requests:
         raise InvalidParameter("no request", "at least one request", "let the solver ask for something")
     for request in requests:
-        whole = isinstance(request.count, int) and not isinstance(request.count, bool) and request.count >= 1
+        whole = (
+            isinstance(request.count, int)
+            and not isinstance(request.count, bool)
+            and 1 <= request.count <= MOST_RELEASES
+        )
         good = whole and SMALLEST_CLIP <= request.clip_norm < math.inf and _positive(request.relative_noise)
         if not (good and _positive(request.noise(1.0))):
             raise InvalidParameter(
                 f"request {request.kind!r} with count {request.count}, clip {request.clip_norm} and relative noise "
                 f"{request.relative_noise}",
-                "a whole count >= 1, a finite clip of at least 1e-100 and positive noise",
+                f"a whole count from 1 to {MOST_RELEASES:,}, a finite clip of at least 1e-100 and positive noise",
                 "correct the request",
             )
     if all(request.noise_multiplier is not None for request in requests):
@@ -322,6 +312,12 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
             total += r.count * squared
         return math.log(total) - 2.0 * math.log(target)
 
+    if surplus(-15.0) <= 0:
+        raise CannotCertify(
+            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)}, for which hardly any noise is "
+            "needed; "
+            "expected a budget that protects; choose epsilon, usually between 0.1 and 3"
+        )
     if surplus(35.0) >= 0:
         raise CannotCertify(
             f"given requests whose fixed noise costs all of epsilon={rounded_up(budget.epsilon)}, "

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.stored import exactly, listed, real, record, whole
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, parts: list[dict[str, Any]]) -> Event:
-        return cls(tuple(_part_from_dict(part) for part in parts))
+        return cls(tuple(_part_from_dict(part) for part in listed(parts, "an event")))
 
 
 def _part_to_dict(part: Part) -> dict[str, Any]:
@@ -87,7 +88,10 @@ def _part_to_dict(part: Part) -> dict[str, Any]:
 
 
 def _part_from_dict(fields: dict[str, Any]) -> Part:
-    noise, count = float(fields["noise_multiplier"]), int(fields["count"])
-    if "passage" in fields:
-        return HiddenPasses(Passage(**fields["passage"]), noise, count)
+    hidden = isinstance(fields, dict) and "passage" in fields
+    exactly(fields, "a part of an event", ("noise_multiplier", "count", "passage" if hidden else "sampler"))
+    noise = real(fields["noise_multiplier"], "the noise of an event")
+    count = whole(fields["count"], "the count of an event", least=0)
+    if hidden:
+        return HiddenPasses(record(Passage, fields["passage"], "a passage"), noise, count)
     return GaussianSums(sampler_from_dict(fields["sampler"]), noise, count)

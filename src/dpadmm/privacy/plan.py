@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from dpadmm.privacy.events import Event, GaussianSums, HiddenPasses, Part
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.sampling import Sampler, sampler_from_dict, sampler_to_dict
 from dpadmm.privacy.statistics import Statistic, statistic_from_dict, statistic_to_dict
+from dpadmm.stored import exactly, flag, listed, reading, real, record, text, unreadable, whole
 
 
 @dataclass(frozen=True)
@@ -134,22 +136,55 @@ class Plan:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Plan:
-        queries = tuple(_query_from_dict(query) for query in fields["queries"])
-        budget = Budget(fields["epsilon"], fields["delta"], Relation.parse(fields["relation"]))
-        return cls(
-            budget,
-            int(fields["n_rows"]),
-            queries,
-            fields["accountant"],
-            float(fields["epsilon_achieved"]),
-            fields["proof_status"],
-            Arithmetic(fields.get("arithmetic", Arithmetic.FLOATING)),
-        )
+        """The plan that `to_dict` wrote; `FileProblem` for anything else."""
+        exactly(fields, "a plan", (*PROMISED, "queries"), ("arithmetic", "digest"))
+        with reading("a plan"):
+            budget, n_rows, accountant, achieved, status = promised_from_dict(fields)
+            queries = tuple(_query_from_dict(query) for query in listed(fields["queries"], "the queries of a plan"))
+            arithmetic = Arithmetic(text(fields.get("arithmetic", Arithmetic.FLOATING), "the arithmetic of a plan"))
+            made = cls(budget, n_rows, queries, accountant, achieved, status, arithmetic)
+            require_digest(fields, made.digest)
+            return made
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON; equal plans have equal digests."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+PROMISED = ("epsilon", "delta", "relation", "n_rows", "accountant", "epsilon_achieved", "proof_status")
+"""What plans of fits and of searches both store."""
+
+
+QUERY = (
+    "kind",
+    "count",
+    "clip_norm",
+    "sampler",
+    "denominator",
+    "noise_multiplier",
+    "noise_std",
+    "scalable",
+    "statistic",
+)
+
+
+def promised_from_dict(fields: dict[str, Any]) -> tuple[Budget, int, str, float, str]:
+    """Budget, rows, accountant, ε achieved and proof status of a stored plan."""
+    real(fields["epsilon"], "the epsilon of a plan"), real(fields["delta"], "the delta of a plan")
+    return (
+        Budget(fields["epsilon"], fields["delta"], Relation.parse(text(fields["relation"], "the relation of a plan"))),
+        whole(fields["n_rows"], "the number of rows of a plan"),
+        text(fields["accountant"], "the accountant of a plan"),
+        real(fields["epsilon_achieved"], "the certified epsilon of a plan"),
+        text(fields["proof_status"], "the proof status of a plan"),
+    )
+
+
+def require_digest(fields: dict[str, Any], digest: str) -> None:
+    """Refuse a stored plan with the digest of another; the plan of a report has one, that of a model has none."""
+    if fields.get("digest", digest) != digest:
+        raise unreadable("a plan", "with the digest of another")
 
 
 def _query_to_dict(query: Query) -> dict[str, Any]:
@@ -169,14 +204,18 @@ def _query_to_dict(query: Query) -> dict[str, Any]:
 
 
 def _query_from_dict(fields: dict[str, Any]) -> Query:
-    return Query(
-        fields["kind"],
-        int(fields["count"]),
-        float(fields["clip_norm"]),
+    exactly(fields, "a query", QUERY, ("passage",))
+    made = Query(
+        text(fields["kind"], "the kind of a query"),
+        whole(fields["count"], "the count of a query"),
+        real(fields["clip_norm"], "the clip of a query"),
         sampler_from_dict(fields["sampler"]),
-        float(fields["denominator"]),
-        float(fields["noise_multiplier"]),
-        bool(fields["scalable"]),
+        real(fields["denominator"], "the denominator of a query"),
+        real(fields["noise_multiplier"], "the noise of a query"),
+        flag(fields["scalable"], "what is scalable in a query"),
         statistic_from_dict(fields["statistic"]),
-        Passage(**fields["passage"]) if "passage" in fields else None,
+        record(Passage, fields["passage"], "a passage") if "passage" in fields else None,
     )
+    if not math.isclose(real(fields["noise_std"], "the noise of a query"), made.noise_std, rel_tol=1e-9):
+        raise unreadable("a query", "whose noise on the mean is not that on its sum over its denominator")
+    return made

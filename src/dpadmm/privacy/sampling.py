@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter, SchemeMismatch
 from dpadmm.randomness import SamplingStream
 from dpadmm.registry import Registry
+from dpadmm.stored import reading, record
 
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 
@@ -179,10 +180,10 @@ def sampler_to_dict(sampler: Sampler) -> dict[str, Any]:
 
 
 def sampler_from_dict(fields: dict[str, Any]) -> Sampler:
-    rest = {key: value for key, value in fields.items() if key != "name"}
-    kind: Any = Permutation if fields["name"] == Permutation.name else SAMPLERS[fields["name"]]
-    made: Sampler = kind(**rest)
-    return made
+    with reading("a sampler"):
+        kind: Any = Permutation if fields["name"] == Permutation.name else SAMPLERS[fields["name"]]
+        made: Sampler = record(kind, fields, "a sampler")
+        return made
 
 
 def _default_cap(n_rows: int, rate: float) -> int:

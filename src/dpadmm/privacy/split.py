@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Request
@@ -72,5 +72,7 @@ def split_of(plan: Plan) -> tuple[Part, ...]:
 
 def _proper(share: float) -> float:
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
-        raise InvalidParameter(f"share={share!r}", "a number above 0 and below 1", "choose a share, for instance 0.2")
+        raise InvalidParameter(
+            f"share={shown(share)}", "a number above 0 and below 1", "choose a share, for instance 0.2"
+        )
     return float(share)

@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from dpadmm._version import __version__
 from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.split import STEPS, split_of
 from dpadmm.privacy.wording import SAFE, Sides
+from dpadmm.stored import entries, reading, record, texts
 
 _GRANULAR_SUMS = (
     "Each sum is rounded to a public grid before its noise, and the noise to the same grid, so that no digit finer "
@@ -170,11 +171,15 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> PrivacyStatement:
-        rest = {key: value for key, value in fields.items() if key != "statement"}
-        rest["mechanisms"] = tuple(rest["mechanisms"])
-        rest["assumptions"] = tuple(rest["assumptions"])
-        rest["budget_split"] = tuple(rest.get("budget_split", ()))
-        return cls(**rest)
+        """The statement that `to_dict` wrote; `FileProblem` for anything else."""
+        rest = {key: value for key, value in entries(fields, "a statement").items() if key != "statement"}
+        rest["budget_split"] = rest.get("budget_split", ())
+        for name in ("mechanisms", "assumptions", "budget_split"):
+            rest[name] = texts(rest.get(name), f"{name} of a statement")
+        made = record(cls, rest, "a statement")
+        with reading("a statement"):
+            Budget(made.epsilon, made.delta, Relation.parse(made.relation))
+        return made
 
     def __str__(self) -> str:
         return self.text

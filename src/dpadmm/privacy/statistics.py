@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.budget import Relation
 from dpadmm.registry import Registry
+from dpadmm.stored import reading, record
 
 STATISTICS: Registry[type[Statistic]] = Registry("statistic")
 
@@ -195,6 +196,6 @@ def statistic_to_dict(statistic: Statistic | None) -> dict[str, Any] | None:
 def statistic_from_dict(fields: dict[str, Any] | None) -> Statistic | None:
     if fields is None:
         return None
-    rest = {key: value for key, value in fields.items() if key != "name"}
-    made: Statistic = STATISTICS[fields["name"]](**rest)
-    return made
+    with reading("a statistic"):
+        made: Statistic = record(STATISTICS[fields["name"]], fields, "a statistic")
+        return made

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 
 #: A float32 or float64 array; every function of ``problem`` returns the dtype it was given.
 Array: TypeAlias = NDArray[Any]
+
+
+LARGEST_COUNT = 2**53
+"""Nothing that is counted is more, and larger integers are not all floating-point numbers."""
 
 
 def number(name: str, value: Any, minimum: float = 0.0, *, strict: bool = False, finite: bool = True) -> float:
@@ -36,13 +41,13 @@ def number(name: str, value: Any, minimum: float = 0.0, *, strict: bool = False,
     """
     try:
         result = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         result = math.nan
     large_enough = result > minimum if strict else result >= minimum
     if not large_enough or (finite and math.isinf(result)):
         kind = "a finite number" if finite else "a number"
         raise InvalidParameter(
-            f"{name}={value!r}", f"{kind} {'>' if strict else '>='} {minimum:g}", f"choose another {name}"
+            f"{name}={shown(value)}", f"{kind} {'>' if strict else '>='} {minimum:g}", f"choose another {name}"
         )
     return result
 
@@ -55,9 +60,9 @@ def count(name: str, value: Any, minimum: int = 0) -> int:
     >>> count("free", 1)
     1
     """
-    whole = isinstance(value, int) or (hasattr(value, "__index__") and not isinstance(value, float))
-    if not whole or isinstance(value, bool) or int(value) < minimum:
-        raise InvalidParameter(f"{name}={value!r}", f"an integer >= {minimum}", f"choose another {name}")
+    whole = isinstance(value, int) or (hasattr(value, "__index__") and np.ndim(value) == 0)
+    if not whole or isinstance(value, (bool, np.bool_)) or not minimum <= int(value) <= LARGEST_COUNT:
+        raise InvalidParameter(f"{name}={shown(value)}", f"an integer >= {minimum}", f"choose another {name}")
     return int(value)
 
 

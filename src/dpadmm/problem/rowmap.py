@@ -119,22 +119,7 @@ class RowMap:
         """Check `bounds`, a pair (lower, upper) of numbers or of sequences with one entry a feature."""
         if bounds is None:
             return cls(row_norm, intercept)
-        ask = InvalidParameter(
-            "bounds that are not a pair of finite numbers or sequences",
-            f"bounds=(lower, upper) with lower < upper, within ±{LARGEST_BOUND:g}, for each of {n_features} features",
-            "declare the range each feature can take, from public knowledge",
-        )
-        if isinstance(bounds, list) and any(isinstance(pair, tuple) for pair in bounds):
-            raise ask  # a list of pairs, one a feature, would be misread where there are two features
-        try:
-            low, high = bounds
-            lower = np.broadcast_to(np.asarray(low, dtype=float), (n_features,))
-            upper = np.broadcast_to(np.asarray(high, dtype=float), (n_features,))
-        except (TypeError, ValueError):
-            raise ask from None
-        within = np.all(np.abs(lower) <= LARGEST_BOUND) and np.all(np.abs(upper) <= LARGEST_BOUND)
-        if not (within and np.all(upper - lower >= 1 / LARGEST_BOUND)):
-            raise ask
+        lower, upper = _declared_range(bounds, n_features)
         return cls(row_norm, intercept, tuple(lower.tolist()), tuple(upper.tolist()))
 
     @property
@@ -221,6 +206,36 @@ class RowMap:
             coef /= width[:, None]
             offset -= lower @ coef
         return coef, offset
+
+
+def _declared_range(bounds: Any, n_features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper end of each feature; what is wrong with them is said by feature, as they are public."""
+
+    def refusal(given: str) -> InvalidParameter:
+        return InvalidParameter(
+            f"bounds {given}",
+            f"bounds=(lower, upper) with lower < upper, within ±{LARGEST_BOUND:g}: two numbers, or two sequences with "
+            f"one entry for each of the {n_features} features",
+            "declare the range each feature can take, from public knowledge",
+        )
+
+    if isinstance(bounds, list) and any(isinstance(pair, tuple) for pair in bounds):
+        # Would be misread where there are two features.
+        raise refusal("as a list of pairs: pass (lower, upper) = zip(*pairs)")
+    try:
+        ends = [np.asarray(end, dtype=float) for end in bounds]
+    except (TypeError, ValueError, OverflowError):
+        raise refusal("that are not a pair of finite numbers or sequences") from None
+    if len(ends) != 2:
+        raise refusal(f"that are not a pair of finite numbers or sequences, but {len(ends)} of them")
+    if wrong := [end.shape for end in ends if end.shape not in ((), (1,), (n_features,))]:
+        raise refusal(f"of {' × '.join(map(str, wrong[0]))} numbers for {n_features} features")
+    lower, upper = (np.broadcast_to(end, (n_features,)) for end in ends)
+    if not all(np.all(np.abs(end) <= LARGEST_BOUND) for end in (lower, upper)):
+        raise refusal("that are not a pair of finite numbers or sequences within what can be computed")
+    if reversed_ := np.flatnonzero(~(upper - lower >= 1 / LARGEST_BOUND)).tolist():
+        raise refusal(f"with lower >= upper, reversed or equal, for feature {reversed_[0]} (counted from 0)")
+    return lower, upper
 
 
 def pack_mapped(X: Matrix) -> PackedRows:

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.problem.checks import Array, number
 from dpadmm.problem.losses.base import Loss
 from dpadmm.registry import Registry
@@ -70,5 +70,5 @@ def make_score(name: str, bound: float | None = None) -> Score:
     if bound is None:
         return kind()
     if kind is not ClippedLoss:
-        raise InvalidParameter(f"score_bound with scoring={name!r}", "scoring='loss'", "drop score_bound")
+        raise InvalidParameter(f"score_bound with scoring={shown(name)}", "scoring='loss'", "drop score_bound")
     return ClippedLoss(bound)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.report.cells import as_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +77,15 @@ class Coefficients:
         return order[self.magnitudes[order] > 0]
 
     def to_csv(self) -> str:
-        """One line a feature, then the intercept; standard errors in further columns."""
+        """One line a feature, then the intercept; standard errors in further columns.
+
+        Names are texts from elsewhere: see `dpadmm.report.cells`. Numbers stay numbers.
+        """
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(self.head)
+        writer.writerow(map(as_text, self.head))
         for row, name in enumerate((*self.names, "(intercept)")):
-            writer.writerow([name, *map(repr, self.row(row))])
+            writer.writerow([as_text(name), *map(repr, self.row(row))])
         return stream.getvalue()
 
     @property

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
@@ -224,7 +224,7 @@ def require_known(**choices: Any) -> None:
     for name, choice in choices.items():
         if choice not in known[name] and not (name == "averaging" and _is_share(choice)):
             listed = ", ".join(map(repr, known[name])) + (" or a share from 0 to 1" if name == "averaging" else "")
-            raise InvalidParameter(f"{name}={choice!r}", f"one of {listed}", "choose one of these")
+            raise InvalidParameter(f"{name}={shown(choice)}", f"one of {listed}", "choose one of these")
 
 
 def _is_share(value: Any) -> bool:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.checks import number
 from dpadmm.problem.problem import Problem
@@ -85,5 +85,5 @@ class FullADMM(admm.AveragedADMM):
 def _require_momentum(momentum: Any) -> float:
     value = number("momentum", momentum)
     if value >= 1:
-        raise InvalidParameter(f"momentum={momentum!r}", "0 <= momentum < 1", "use about 0.9, or 0")
+        raise InvalidParameter(f"momentum={shown(momentum)}", "0 <= momentum < 1", "use about 0.9, or 0")
     return value

@@ -129,11 +129,18 @@ def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> Ta
         raise InvalidSchema(
             "a table with " + " and ".join(found),
             "exactly the columns of the schema, each once",
-            'declare them (kind = "ignore" if not wanted), or correct the table',
+            'declare them (kind = "ignore" if not wanted), or correct the table' + _about_an_index(names),
         )
     if len(frame) == 0:
         raise InvalidData("an empty table", "at least one row", "give a table that has rows")
     return schema.target if with_target else None
+
+
+def _about_an_index(names: list[str]) -> str:
+    """Where the column without a name comes from, if there is one."""
+    if not any(name == "" or name.startswith("Unnamed: ") for name in names):
+        return ""
+    return "; a column without a name is usually the index that pandas writes: write the table with index=False"
 
 
 def _fill(block: NDArray[np.float64], series: pd.Series[Any], column: Column) -> Mask:

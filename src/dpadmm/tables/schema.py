@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpadmm.errors import FileProblem, InvalidSchema
+from dpadmm.stored import read_words
 from dpadmm.tables.columns import (
     Classes,
     Column,
@@ -22,6 +23,9 @@ from dpadmm.tables.columns import (
     column_from_dict,
     target_from_dict,
 )
+
+MOST_SCHEMA = 1 << 24
+"""Bytes of a schema file."""
 
 _TEMPLATE_HEAD = """\
 # Declare every column from what is known without looking at the data:
@@ -150,7 +154,7 @@ class Schema:
         """Read a TOML file."""
         text = None
         try:
-            text = Path(path).read_bytes().decode("utf-8-sig")
+            text = read_words(Path(path), MOST_SCHEMA).decode("utf-8-sig")
         except OSError as error:
             raise FileProblem(
                 f"the schema file {path} ({type(error).__name__})", "a TOML file that can be read", "correct the path"
@@ -167,7 +171,7 @@ class Schema:
         parsed, place = None, ""
         try:
             parsed = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except (ValueError, RecursionError) as error:  # of a number or a nesting without end, too
             # Only the place is repeated: the wrong file may have been given, and its text may be private.
             found = re.search(r"at line \d+, column \d+|at end of document", str(error))
             place = f" ({found.group(0)})" if found else ""

@@ -28,7 +28,10 @@ def engine_of(plan: SearchPlan, table: Any) -> kernels.Name:
     """Kernels for as many trials as are expected: how many there are is secret, and must not decide what is loaded."""
     times = plan.repetitions.mean / len(plan.bases)
     asked = (query for base in plan.bases for query in base.queries)
-    return kernels.choose(*(work_of(query, table.shape[1], table, times) for query in asked))
+    work = [work_of(query, table.shape[1], table, times) for query in asked]
+    engine = kernels.choose(*work)
+    kernels.announce(engine, *work)
+    return engine
 
 
 def best_of(bench: Runs, lots: Iterable[tuple[Candidate, int | None]]) -> Trial:

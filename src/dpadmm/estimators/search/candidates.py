@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.estimators.penalties import uses
 
 Candidate = dict[str, Any]
@@ -52,7 +52,7 @@ def make_candidates(space: Any, size: int, known: Iterable[str]) -> tuple[Candid
         if name not in set(known):
             raise InvalidParameter(f"a search over {name!r}", "parameters of the estimator", "correct the name")
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MOST:
-        raise InvalidParameter(f"n_candidates={size!r}", f"a whole number from 1 to {MOST}", "choose about 50")
+        raise InvalidParameter(f"n_candidates={shown(size)}", f"a whole number from 1 to {MOST}", "choose about 50")
     try:
         if any(hasattr(values, "rvs") for part in spaces for values in part.values()):
             # A public constant seeds the draw: the list is public, and the same for everyone who makes it.

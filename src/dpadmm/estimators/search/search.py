@@ -14,6 +14,8 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.habits import knows_its_names
+from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
@@ -30,6 +32,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
 from dpadmm.privacy.selection.plan import search_accountant
 from dpadmm.privacy.selection.statement import search_statement
+from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
 
@@ -139,6 +142,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         n_classes : int
             Where the estimator declares no `classes`.
         """
+        self._require_plain()
+        sizes = {"n_rows": n_rows, "n_features": n_features, "n_classes": n_classes}
+        n_rows, n_features, n_classes = (count(name, size, minimum=1) for name, size in sizes.items())
         self._require_granular()
         model = self._model()
         classes = getattr(model, "classes", None)
@@ -148,6 +154,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
 
     def check(self) -> None:
         """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
+        self._require_plain()
         self._budget()
         self._require_granular()
         self._repetitions()
@@ -158,6 +165,10 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         payment, _ = self._payment()
         if self._model().ledger is not None:
             payment.check(self._least_plan())
+
+    def _require_plain(self) -> None:
+        require_plain(self.get_params(deep=False))
+        require_plain(self._model().get_params(deep=False))
 
     def _require_granular(self) -> None:
         if Arithmetic.parse(self._model().arithmetic) is not Arithmetic.GRANULAR:
@@ -228,10 +239,11 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         def bases(single: Budget) -> tuple[Plan, ...]:
             return (calibrate(single, [Request("gradient", 1, 1.0)], Everything(), 1),)
 
-        return calibrate_search(least, self._repetitions(), bases, 1, 1, self.accountant)
+        return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant)
 
     # -- the search ----------------------------------------------------------------------------------------------
 
+    @knows_its_names
     def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
         """Search on private rows. Every call spends the whole budget again.
 

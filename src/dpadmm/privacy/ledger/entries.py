@@ -86,7 +86,7 @@ def read_entries(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Head, M
             moment(time)
             # An owner who sets a limit starts the time anew, should a clock have run ahead.
             known = known and (time >= head.time or content["kind"] == "limit")
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
             known, time = False, ""
         if not known:
             raise damaged(f"entry {entry.sequence} is not one that this library writes")

@@ -9,7 +9,21 @@
 """
 
 from dpadmm.privacy.selection.event import Selection
-from dpadmm.privacy.selection.plan import SearchPlan, calibrate_search, plan_from_dict, verify_any_plan
+from dpadmm.privacy.selection.plan import (
+    SearchPlan,
+    calibrate_search,
+    plan_from_dict,
+    require_any_agreement,
+    verify_any_plan,
+)
 from dpadmm.privacy.selection.repetitions import Repetitions
 
-__all__ = ["Repetitions", "SearchPlan", "Selection", "calibrate_search", "plan_from_dict", "verify_any_plan"]
+__all__ = [
+    "Repetitions",
+    "SearchPlan",
+    "Selection",
+    "calibrate_search",
+    "plan_from_dict",
+    "require_any_agreement",
+    "verify_any_plan",
+]

@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken
-from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.errors import CannotCertify, InvalidParameter, PromiseBroken, shown
+from dpadmm.privacy.agreement import require_agreement, require_cost
+from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import AIM, LOWEST, bracketed_secant, calibrate, verify_plan
-from dpadmm.privacy.plan import Plan, Query, Request
+from dpadmm.privacy.plan import PROMISED, Plan, Query, Request, promised_from_dict, require_digest
 from dpadmm.privacy.proofs import said_once
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.bounds import profile_base, profile_epsilon, renyi_certificate
 from dpadmm.privacy.selection.event import Selection
 from dpadmm.privacy.selection.repetitions import Repetitions
-from dpadmm.privacy.wording import rounded_down, rounded_up
+from dpadmm.privacy.wording import rounded_up
+from dpadmm.stored import entries, exactly, listed, reading, record
 
 HALF = 0.5
 """Scores lie in [0, 1]; less one half, one record contributes at most this much to their sum."""
@@ -95,16 +97,16 @@ class SearchPlan:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> SearchPlan:
-        return cls(
-            Budget(fields["epsilon"], fields["delta"], Relation.parse(fields["relation"])),
-            int(fields["n_rows"]),
-            Repetitions(**fields["repetitions"]),
-            tuple(Plan.from_dict(base) for base in fields["bases"]),
-            Plan.from_dict(fields["score"]),
-            fields["accountant"],
-            float(fields["epsilon_achieved"]),
-            fields["proof_status"],
-        )
+        """The plan that `to_dict` wrote; `FileProblem` for anything else."""
+        exactly(fields, "a search plan", (*PROMISED, "repetitions", "bases", "score"), ("digest",))
+        with reading("a search plan"):
+            budget, n_rows, accountant, achieved, status = promised_from_dict(fields)
+            repetitions = record(Repetitions, fields["repetitions"], "the law of the trials")
+            bases = tuple(Plan.from_dict(base) for base in listed(fields["bases"], "the fits of a search plan"))
+            score = Plan.from_dict(fields["score"])
+            made = cls(budget, n_rows, repetitions, bases, score, accountant, achieved, status)
+            require_digest(fields, made.digest)
+            return made
 
     @property
     def digest(self) -> str:
@@ -168,32 +170,55 @@ def calibrate_search(
 def search_accountant(name: str | None) -> str:
     """The bound called `name`; "profile" if none is named."""
     if name is not None and name not in PROOFS:
-        raise InvalidParameter(f"accountant={name!r} for a search", "'profile' or 'rdp'", "choose one of these")
+        raise InvalidParameter(f"accountant={shown(name)} for a search", "'profile' or 'rdp'", "choose one of these")
     return name or "profile"
 
 
 def plan_from_dict(fields: dict[str, Any]) -> Plan | SearchPlan:
-    """The plan of one fit, or of a search."""
-    return SearchPlan.from_dict(fields) if "repetitions" in fields else Plan.from_dict(fields)
+    """The plan of one fit, or of a search; `FileProblem` for what is neither."""
+    return SearchPlan.from_dict(fields) if "repetitions" in entries(fields, "a plan") else Plan.from_dict(fields)
 
 
 def verify_any_plan(plan: Plan | SearchPlan) -> float:
-    """Run the accountant of a plan again, from scratch; `PromiseBroken` if it states too little."""
+    """Run the accountant of a plan again; `PromiseBroken` if it states too little or contradicts itself."""
     if isinstance(plan, Plan):
         return verify_plan(plan)
+    require_any_agreement(plan)
     for run in plan.runs:
         verify_plan(run)
-    score = plan.score.queries
-    whole = len(score) == 1 and type(score[0].sampler) is Everything and score[0].clip_norm >= HALF
-    one_relation = all(run.budget.relation is plan.budget.relation for run in plan.runs)
     epsilon = _total(plan.runs, plan.repetitions, plan.budget, plan.accountant)
-    stated = min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6))
-    if not (plan.bases and whole and one_relation and epsilon <= stated):
-        raise PromiseBroken(
-            f"given a search stating epsilon {rounded_down(stated)} that costs {rounded_up(epsilon)}; expected no more "
-            "than stated; discard the plan and calibrate again"
-        )
+    require_cost(min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6)), epsilon)
     return epsilon
+
+
+def require_any_agreement(plan: Plan | SearchPlan) -> None:
+    """Refuse a plan, of a fit or of a search, of which one number contradicts another. No accountant is asked."""
+    if isinstance(plan, Plan):
+        return require_agreement(plan)
+    for run in plan.runs:
+        require_agreement(run)
+    wrong = next((otherwise for holds, otherwise in _claims(plan) if not holds), None)
+    if wrong is not None:
+        raise PromiseBroken(
+            f"given a search {wrong}; expected numbers that agree; discard the plan and calibrate again"
+        )
+
+
+def _claims(plan: SearchPlan) -> Iterator[tuple[bool, str]]:
+    """What must hold of the parts of a search, and what is wrong where it does not."""
+    single, total, score = plan.base_budget, plan.budget, plan.score.queries
+    yield len(plan.bases) > 0, "without a fit"
+    yield len(score) == 1 and score[0].kind == "score" and score[0].count == 1, "that does not score each fit once"
+    whole = type(score[0].sampler) is Everything and score[0].statistic is None and not score[0].scalable
+    yield whole and score[0].clip_norm == HALF, "whose scores are not as far apart as they can be"
+    yield all(run.budget == single for run in plan.runs), "whose parts promise different things"
+    yield single.relation is total.relation, "whose parts promise different things"
+    shared = math.isclose(single.delta * plan.repetitions.mean, total.delta, rel_tol=1e-9)
+    yield shared and single.epsilon <= total.epsilon, "whose parts do not fit into its budget"
+    rows = {base.n_rows + plan.score.n_rows for base in plan.bases}
+    yield rows == {plan.n_rows}, "whose parts do not have its rows"
+    yield plan.accountant in PROOFS, "without an accountant of searches"
+    yield 0 < plan.epsilon_achieved <= total.epsilon * (1.0 + 1e-12), "that says it spends more than its budget"
 
 
 verify_plan.register(SearchPlan, verify_any_plan)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.randomness import SelectionStream
 
 LARGEST_MEAN = 1000.0
@@ -46,19 +46,25 @@ class Repetitions:
 
     def __post_init__(self) -> None:
         if self.law not in LAWS:
-            raise InvalidParameter(f"a number of trials that is {self.law!r}", "one of " + ", ".join(LAWS), "name one")
+            raise InvalidParameter(
+                f"a number of trials that is {shown(self.law)}", "one of " + ", ".join(LAWS), "name one"
+            )
         if not _real(self.mean) or not 1.0 < self.mean <= LARGEST_MEAN:
             raise InvalidParameter(
-                f"a mean of {self.mean!r} trials", f"1 < mean <= {LARGEST_MEAN:g}", "choose a mean, usually about 10"
+                f"a mean of {shown(self.mean)} trials",
+                f"1 < mean <= {LARGEST_MEAN:g}",
+                "choose a mean, usually about 10",
             )
         object.__setattr__(self, "mean", float(self.mean))
         named = self.law in SHAPES
         if named == (self.shape is not None):
             raise InvalidParameter(
-                f"shape={self.shape!r} for {self.law!r} trials", "a shape for 'negative-binomial' alone", "correct it"
+                f"shape={shown(self.shape)} for {shown(self.law)} trials",
+                "a shape for 'negative-binomial' alone",
+                "correct it",
             )
         if self.shape is not None and (not _real(self.shape) or not 1e-3 <= self.shape <= 100):
-            raise InvalidParameter(f"shape={self.shape!r}", "a shape from 0.001 to 100", "choose 1 for geometric")
+            raise InvalidParameter(f"shape={shown(self.shape)}", "a shape from 0.001 to 100", "choose 1 for geometric")
 
     @property
     def eta(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import fft
 
 from dpadmm import kernels
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import InvalidParameter, shown
 from dpadmm.problem.checks import Array, count, number
 from dpadmm.problem.smoothers.base import SMOOTHERS, mean_with_free, on_leading, smoothed_size
 
@@ -50,7 +50,9 @@ class RingLaplacian:
         object.__setattr__(self, "nu", number("nu", self.nu))
         object.__setattr__(self, "free", count("free", self.free))
         if self.method not in ("auto", "recursion", "fft"):
-            raise InvalidParameter(f"method={self.method!r}", "'auto', 'recursion' or 'fft'", "choose a known method")
+            raise InvalidParameter(
+                f"method={shown(self.method)}", "'auto', 'recursion' or 'fft'", "choose a known method"
+            )
 
     def __call__(self, g: Array) -> Array:
         if self.nu == 0.0:
@@ -132,7 +134,7 @@ def optimal_nu(rho1: float, d: int) -> float:
     """
     rho1, d = number("rho1", rho1, minimum=-1.0), count("d", d, minimum=1)
     if rho1 >= 1:
-        raise InvalidParameter(f"rho1={rho1!r}", "-1 <= rho1 < 1", "give an autocorrelation below 1")
+        raise InvalidParameter(f"rho1={shown(rho1)}", "-1 <= rho1 < 1", "give an autocorrelation below 1")
     if rho1 <= 0 or d == 1:
         return 0.0
     on_a_long_ring = rho1 / (2 * (1 - rho1))

@@ -1,0 +1,103 @@
+"""Whether the numbers of a plan agree with each other: each that follows from others is computed from them again.
+
+An accountant certifies an event and knows nothing of tables. A sampler that draws from 2⁶³ rows costs nothing at all,
+whatever the table holds, so that its rows must be those of the plan; and so for every other number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpadmm.errors import DpadmmError, PromiseBroken
+from dpadmm.privacy.arithmetic import LARGEST_EXACT_MULTIPLIER, Arithmetic
+from dpadmm.privacy.clipping import SMALLEST_CLIP
+from dpadmm.privacy.passage import NOISY_PASS
+from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.sampling import Everything, Permutation, Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.privacy.statistics import statistic_from_dict, statistic_to_dict
+from dpadmm.privacy.wording import rounded_down, rounded_up
+from dpadmm.stored import LARGEST_WHOLE
+
+MOST_RELEASES = 1_000_000_000
+"""Of one kind, in one plan. No fit so long ends in reasonable time, and no accountant either."""
+CLOSE = 1e-12
+"""What two ways of computing one number may differ by, relatively."""
+OVERSTATED = 0.9
+"""A plan costs at least this share of what it states: one that costs less was changed after it was calibrated.
+Accountants of earlier versions were looser by less than that."""
+
+
+def require_agreement(plan: Plan) -> None:
+    """Refuse a plan of which one number contradicts another.
+
+    Formal guarantees
+    -----------------
+    Raises `PromiseBroken` unless all queries are of the table of `n_rows` rows, bounded and counted, their noise on a
+    mean follows from that on a sum, each statistic is charged for all it can move, and no more than the budget is said
+    to be spent.
+    """
+    _require(_whole(plan.n_rows, LARGEST_WHOLE), "whose number of rows is not a whole number from 1 to 2**53")
+    _require(plan.budget.delta * plan.n_rows < 1, "whose delta is not below one over its number of rows")
+    within = 0 < plan.epsilon_achieved <= plan.budget.epsilon * (1 + CLOSE)
+    _require(within, "that says it spends nothing, or more than its budget")
+    _require(len(plan.queries) > 0, "without queries")
+    for query in plan.queries:
+        for holds, otherwise in _claims(plan, query):
+            _require(holds, f"whose {query.kind!r} {otherwise}")
+
+
+def require_cost(stated: float, epsilon: float) -> None:
+    """Refuse a stated ε that is not what the queries cost."""
+    if not OVERSTATED * stated <= epsilon <= stated:
+        raise PromiseBroken(
+            f"given a plan stating epsilon {rounded_down(stated)} whose event costs {rounded_up(epsilon)}; "
+            "expected no more than stated, and not much less; discard the plan and calibrate again"
+        )
+
+
+def _claims(plan: Plan, query: Query) -> Iterator[tuple[bool, str]]:
+    """What must hold for a query, and what is wrong where it does not; later ones rest on earlier ones."""
+    yield _whole(query.count, MOST_RELEASES), f"is not asked from 1 to {MOST_RELEASES:,} times"
+    yield SMALLEST_CLIP <= query.clip_norm < math.inf, "has no usable bound on what a row contributes"
+    yield 0 < query.noise_multiplier < math.inf, "has no noise, or more than there is"
+    yield _is_as_declared(query), "has a sampler or a statistic that cannot be"
+    yield getattr(query.sampler, "n_rows", plan.n_rows) == plan.n_rows, "draws from another number of rows"
+    usual = query.sampler.denominator(plan.n_rows)
+    yield math.isclose(query.denominator, usual, rel_tol=CLOSE), "is divided by another number than its batches have"
+    yield 0 < query.noise_std < math.inf, "has noise on the mean that is no number"
+    hidden = query.passage is not None
+    yield hidden == isinstance(query.sampler, Permutation) == (query.kind == NOISY_PASS), "hides no states"
+    if query.passage is not None:
+        yield query.passage.n_rows == plan.n_rows, "visits another number of rows"
+        charged = query.passage.rounding > 0 or plan.arithmetic is Arithmetic.FLOATING
+        yield charged and plan.arithmetic is not Arithmetic.EXACT, "charges no rounding"
+        yield not (query.scalable or query.statistic is not None), "is more than passes"
+    if query.statistic is not None:
+        yield query.clip_norm >= query.statistic.reach(plan.budget.relation), "can move further than it states"
+        yield type(query.sampler) is Everything, "is sampled, but reads every row"
+    if plan.arithmetic is Arithmetic.EXACT:
+        yield query.noise_multiplier <= LARGEST_EXACT_MULTIPLIER, "has more noise than exact arithmetic can draw"
+
+
+def _is_as_declared(query: Query) -> bool:
+    """Whether sampler and statistic are such as a plan can be stored with: their own checks, and their types."""
+    try:
+        sampler = query.sampler == sampler_from_dict(sampler_to_dict(query.sampler))
+        statistic = query.statistic == statistic_from_dict(statistic_to_dict(query.statistic))
+    except DpadmmError:
+        return False
+    return sampler and statistic and _rate(query.sampler) > 0
+
+
+def _rate(sampler: Sampler) -> float:
+    return float(getattr(sampler, "rate", 1.0))
+
+
+def _whole(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise PromiseBroken(f"given a plan {otherwise}; expected numbers that agree; discard it and calibrate again")
