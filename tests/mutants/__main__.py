@@ -1,6 +1,6 @@
 """`make mutants`: tries the mutants, prints who survived and the score, and fails below the threshold.
 
-Run by itself: python -m tests.mutants [--count 300] [--seed 24] [--workers 2] [--quick] [--only privacy/split.py]
+Run by itself: python -m tests.mutants [--count 330] [--seed 24] [--workers 2] [--quick] [--only privacy/split.py]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .sample import all_mutants, by_hand, guard_of, harmless, sampled
 from .trial import Copy
 
 THRESHOLD = 0.97
+NOTICED = ("caught", "timeout")
 RESULTS = Path("results/mutants")
 
 
@@ -36,7 +37,7 @@ def main() -> int:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="One-line mistakes against the tests")
-    parser.add_argument("--count", type=int, help="mistakes in the sample: 300, or 20 with --quick")
+    parser.add_argument("--count", type=int, help="mistakes in the sample: 330, or 20 with --quick")
     parser.add_argument("--seed", type=int, default=24, help="which sample")
     parser.add_argument("--workers", type=int, default=2, help="test runs at a time")
     parser.add_argument("--quick", action="store_true", help="only files with quick tests, and none written by hand")
@@ -50,7 +51,7 @@ def _wanted(asked: argparse.Namespace) -> tuple[list[Mutant], list[Mutant]]:
         return [], [mutant for mutant in all_mutants() if mutant.file == asked.only and mutant.is_another_program]
     if asked.hand:
         return by_hand(), []
-    count = asked.count or (20 if asked.quick else 300)
+    count = asked.count or (20 if asked.quick else 330)
     return ([] if asked.quick else by_hand()), sampled(count, asked.seed, asked.quick)
 
 
@@ -85,31 +86,35 @@ def _try(mutants: list[Mutant], workers: int, record: Record, home: Path) -> dic
 
 
 def _report(written: list[Mutant], drawn: list[Mutant], outcomes: dict[Mutant, str], target: Path) -> int:
-    survivors = [mutant for mutant, outcome in outcomes.items() if outcome not in ("caught", "timeout")]
-    in_sample = [mutant for mutant in drawn if mutant in outcomes]
-    noticed = sum(outcomes[mutant] in ("caught", "timeout") for mutant in in_sample)
-    share = noticed / len(in_sample) if in_sample else 1.0
-    unnoticed_by_hand = [mutant for mutant in written if mutant in survivors]
+    """Print and store the score; the exit status says whether it is enough."""
+    survivors = [mutant for mutant in outcomes if outcomes[mutant] not in NOTICED]
+    matter = [mutant for mutant in drawn if mutant in outcomes]
+    noticed = len(set(matter) - set(survivors))
+    share, missed = noticed / max(1, len(matter)), len(set(written) & set(survivors))
+    enough = (not matter or share >= THRESHOLD) and not missed
     for mutant in survivors:
         print(f"SURVIVED {mutant}")
-    print(
-        f"{len(drawn)} mistakes drawn, {len(drawn) - len(in_sample)} of them harmless; of the {len(in_sample)} that "
-        f"matter {noticed} noticed: {share:.1%}, at least {THRESHOLD:.0%} expected. "
-        f"Of {len(written)} written by hand {len(written) - len(unnoticed_by_hand)} noticed, all expected. "
-        f"{Counter(outcomes.values())['timeout']} noticed by a hang."
-    )
+    if written:
+        print(f"written by hand: {len(written) - missed} of {len(written)} noticed; all expected")
+    if drawn:
+        print(
+            f"drawn: {len(drawn)}, {len(drawn) - len(matter)} of them harmless; of the others "
+            f"{noticed} of {len(matter)} noticed ({share:.1%}); {THRESHOLD:.0%} expected"
+        )
+    print(f"noticed by a hang: {Counter(outcomes.values())['timeout']}")
     found = {
+        "enough": enough,
         "drawn": len(drawn),
-        "harmless": len(drawn) - len(in_sample),
+        "harmless": len(drawn) - len(matter),
         "noticed": noticed,
         "share": share,
-        "by_hand": len(written),
+        "written by hand": len(written),
         "outcomes": Counter(outcomes.values()),
         "survived": [dict(zip(("file", "function", "before", "after"), m.name, strict=True)) for m in survivors],
     }
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    return 0 if share >= THRESHOLD and not unnoticed_by_hand else 1
+    return 0 if enough else 1
 
 
 if __name__ == "__main__":

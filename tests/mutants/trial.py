@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -125,6 +126,7 @@ PROCESSES.set_forkserver_preload(
 def _tests(home: Path, test: str, log: Path) -> None:
     """A process of its own: tests in the copy at `home`, in a group that can be ended with all they started."""
     os.setsid()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(stream, 1)
     os.dup2(stream, 2)
@@ -136,3 +138,10 @@ def _tests(home: Path, test: str, log: Path) -> None:
     os.environ |= {"PYTHONPATH": str(home / "src"), "DPADMM_CACHE": str(home / "cache")}
     sys.path[:0] = [str(home / "src"), str(home)]
     sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", test]))
+
+
+def _end_with(parent: int) -> None:
+    """No test goes on when the run that started it was stopped."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(0, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Constants, sums of charges and refusals at their very limits: what docs/proofs says, on either side of each."""
+"""Sums of charges, tails and refusals at their very limits: what docs/proofs says, on either side of each."""
 
 from __future__ import annotations
 
@@ -14,90 +14,19 @@ from scipy import stats
 from dpadmm.discrete_gaussian import below_exponential, discrete_gaussian, exponential_bounds
 from dpadmm.errors import InvalidParameter, PromiseBroken, SchemeMismatch
 from dpadmm.privacy import arithmetic, profiles
-from dpadmm.privacy.accountants.iteration import with_rounding
 from dpadmm.privacy.accountants.lattice import Composition, LossPmf, _folded, connect_dots
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.composition import _set_aside
 from dpadmm.privacy.ledger.charge import Charge, next_slack, total_epsilon
-from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything, TruncatedPoisson
 from dpadmm.privacy.selection import Repetitions
 from dpadmm.privacy.statistics import FeatureMoment
-from dpadmm.problem import L1, Constraint, Logistic, Problem, Simplex
-from dpadmm.problem.program import Program
 from dpadmm.randomness import make_selection_stream, make_streams
 
-from .test_written_out import epsilon_of_gaussian, footing_of
-
-# --- hidden passes: docs/proofs/iteration.md ------------------------------------------------------------------------
-
-
-class TestPassage:
-    """ηβ = 0.7, s² = 0.25, ‖A‖² = 9: none of them is one."""
-
-    def passage(self, convexity: float = 0.0) -> Passage:
-        return Passage(40, 0.7, 0.25, 9.0, convexity)
-
-    def test_what_two_iterations_cost_for_each_squared_distance_of_their_starts(self):
-        kappa = 1 / (0.7 * 0.25)
-        expected = ((1 + 2 * kappa) + math.sqrt(1 + 4 * kappa**2)) / 2
-        assert self.passage().blow_up == pytest.approx(expected, rel=1e-12)
-
-    def test_what_they_cost_in_print(self):
-        """max(2, 3/(ηβs²))·(1 + ηβ‖A‖²), s at most one; Λ is never above it."""
-        assert self.passage().printed_blow_up == pytest.approx(3 / (0.7 * 0.25) * (1 + 0.7 * 9), rel=1e-12)
-        assert Passage(40, 2.0, 4.0, 9.0).printed_blow_up == pytest.approx(2 * (1 + 2 * 9), rel=1e-12)
-        assert self.passage().blow_up <= self.passage().printed_blow_up
-
-    @pytest.mark.parametrize("convexity", [0.0, 0.01, 0.5, 1.0])
-    def test_how_much_an_iteration_forgets(self, convexity):
-        primal, dual = (1 - (1 - convexity) ** 2) / (1 + 0.7 * 9), 0.7 * 0.25 / (1 + 0.7 * 0.25)
-        assert self.passage(convexity).contraction == pytest.approx(1 - min(primal, dual), rel=1e-12)
-
-    def test_convexity_beyond_one_is_refused(self):
-        with pytest.raises(InvalidParameter, match="convexity"):
-            self.passage(1.01)
-
-
-@pytest.mark.parametrize(("rounding", "leftover"), [(0.0, 0.0), (0.01, 0.2), (0.002, 0.0)])
-def test_rounding_of_later_visits_is_added_to_what_a_record_moves(rounding, leftover):
-    """Claim 8: (√share·(Δ + 4r) + 10r·√(Λ·pairs))² + leftover², or at most (Δ + 2r)², halved."""
-    shares, spread, distance = np.array([1.0, 0.3, 0.01]), np.array([0.0, 5.0, 90.0]), 0.8
-    expected = [
-        min((distance + 2 * rounding) ** 2, (root * (distance + 4 * rounding) + more) ** 2 + leftover**2) / 2
-        for root, more in zip(np.sqrt(shares), 10 * rounding * np.sqrt(spread), strict=True)
-    ]
-    np.testing.assert_allclose(with_rounding(shares, spread, distance, rounding, leftover), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("constraint", "most", "width"),
-    [
-        (Constraint.chain(5), 2, 2),
-        (Constraint.general(np.array([[1.0, 0.5, 2.0, 1.0], [0.0, 0.2, 0.1, 3.0]])), 4, 4),
-        (Constraint.identity(5), 1, 1),
-    ],
-    ids=["chain", "dense", "identity"],
-)
-@pytest.mark.parametrize("penalty", [L1(0.1), Simplex(1.0)], ids=["entrywise", "simplex"])
-def test_roundings_of_a_visit_are_counted_as_in_the_lemma(constraint, most, width, penalty):
-    """Lemma 5: Q = 1.1d + 6m^{3/2} + 3P + 64 and Q_H = 5w(w + 1), none for a diagonal factor."""
-    problem = Problem(Logistic(), penalty, constraint)
-    program = Program(problem, 0.5 / problem.smoothness, 0.3)
-    prox = 4 * constraint.n_rows**2 + 16 if isinstance(penalty, Simplex) else 4
-    expected = 1.1 * constraint.n_features + 6 * most**1.5 + 3 * prox + 64
-    assert program.operations == pytest.approx(expected, rel=1e-12)
-    assert program.solving_operations == (5 * width * (width + 1) if width > 1 else 0)
-
-
-def test_the_noise_of_a_visit_covers_the_rounding_of_its_own_scale():
-    footing = footing_of(Constraint.chain(4))
-    exact = Fraction(7) * Fraction(0.3) * Fraction(footing.program.step) * (1 + Fraction(1, 2**40))
-    assert footing.noise(7.0).deviation == pytest.approx(float(exact), rel=1e-14, abs=0)
-
+from .test_written_out import epsilon_of_gaussian
 
 # --- composition on a lattice: docs/proofs/composition.md -----------------------------------------------------------
 
