@@ -19,7 +19,7 @@ FLIPS = Campaign(
     "ledger",
     "a byte of the file is flipped: in `make attack` every byte of a ledger of 5 pages",
     "a quarter of the bytes of 4 pages missed, all in the empty space of an inner page",
-    sample=400,
+    sample=150,
     full=5 * 4096,
 )
 

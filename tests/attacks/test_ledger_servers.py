@@ -20,8 +20,8 @@ DEATHS = Campaign(
     "ledger",
     "a PostgreSQL server dies in the middle of commits and is started again",
     "a charge made without an answer was said not to be recorded",
-    sample=2,
-    full=25,
+    sample=1,
+    full=15,
 )
 
 

@@ -314,9 +314,8 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
 
     if surplus(-15.0) <= 0:
         raise CannotCertify(
-            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)}, for which hardly any noise is "
-            "needed; "
-            "expected a budget that protects; choose epsilon, usually between 0.1 and 3"
+            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)}, for which hardly any "
+            "noise is needed; expected a budget that protects; choose epsilon, usually between 0.1 and 3"
         )
     if surplus(35.0) >= 0:
         raise CannotCertify(
