@@ -114,7 +114,7 @@ AUDITS = Campaign(
     attack="audits of a solver, a saved model, one run and all solvers: no bound above, no claim below what was found",
     before="lower bounds were rounded to the nearest of four digits: half of them lay above what was certified",
     sample=3,
-    full=12,
+    full=4,
 )
 
 
