@@ -65,7 +65,7 @@ NUMBERS = Campaign(
     attack="floats of every kind, rounded up and down to 1 to 17 digits and compared as exact fractions",
     before="ε and δ were rounded to the nearest decimal: half of those with more than six digits came out too small",
     sample=3000,
-    full=300_000,
+    full=100_000,
 )
 
 
