@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from dpadmm._version import __version__
-from dpadmm.cli import audit, demo, evaluate, failures, fit, ledger, plan, predict, schema, statement, tune, version
+from dpadmm.cli import (
+    audit,
+    check,
+    demo,
+    evaluate,
+    failures,
+    fit,
+    ledger,
+    plan,
+    predict,
+    schema,
+    statement,
+    tune,
+    version,
+)
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
 
@@ -28,6 +42,7 @@ app = typer.Typer(
 app.command("demo", help=demo.HELP, epilog=CODES)(demo.demo)
 app.command("plan", help=plan.HELP, epilog=CODES)(plan.plan)
 app.command("schema", help=schema.HELP, epilog=CODES)(schema.schema)
+app.command("check", help=check.HELP, epilog=CODES)(check.check)
 app.command("fit", help=fit.HELP, epilog=CODES)(fit.fit)
 app.command("tune", help=tune.HELP, epilog=CODES)(tune.tune)
 app.command("predict", help=predict.HELP, epilog=CODES)(predict.predict)
