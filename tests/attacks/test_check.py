@@ -71,7 +71,7 @@ CHECKED = Campaign(
     "printed, and the rows it names are those that the fit refuses",
     before="no such command: a bad cell could not be found",
     sample=40,
-    full=3000,
+    full=800,
 )
 SILENT = Campaign(
     room="outputs",

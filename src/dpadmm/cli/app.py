@@ -24,6 +24,7 @@ from dpadmm.cli import (
     tune,
     version,
 )
+from dpadmm.cli.remarks import remarks_told
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
 
@@ -82,7 +83,8 @@ def run(arguments: Sequence[str]) -> int:
     """
     debug, as_json = "--debug" in arguments, "--json" in arguments
     try:
-        code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
+        with remarks_told():
+            code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         code = failures.INTERRUPTED
     except Exception as error:

@@ -11,6 +11,7 @@ from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_mo
 from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, features_of, training_rows, write_model_folder
 from dpadmm.cli.outputs import new_folder
 from dpadmm.cli.promise import promise_pairs
+from dpadmm.cli.remarks import remarks_told
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import Diverged
 from dpadmm.report import Report
@@ -88,11 +89,11 @@ def carry_out(request: FitRequest) -> None:
     model = declared_model(request, schema, verbose=not request.quiet and sys.stderr.isatty())
     check_public_choices(request, model, schema)
     with new_folder(request.out, MODEL_FILES, request.force) as folder:
-        with training_rows(request, schema) as encoded:
+        with training_rows(request, schema) as encoded, remarks_told() as told:
             model.fit(features_of(encoded), encoded.y)
         _replay_noise(request, model)
         write_model_folder(folder, model, _report(request, model, schema), schema)
-    _tell(request, model, schema)
+    _tell(request, model, schema, told)
 
 
 def _replay_noise(request: FitRequest, model: Any) -> None:
@@ -136,7 +137,7 @@ def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
     )
 
 
-def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
+def _tell(request: FitRequest, model: Any, schema: Schema, told: list[dict[str, str]]) -> None:
     coefficients = coefficients_of(model, schema.feature_names)
     if request.json:
         print_json(
@@ -148,6 +149,7 @@ def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
                 "steps": model.n_iter_,
                 "standard_errors": model.noise_was_replayed,
                 "privacy": model.privacy_.to_dict(),
+                "warnings": told,
                 "files": list(MODEL_FILES),
             }
         )

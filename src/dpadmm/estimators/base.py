@@ -20,6 +20,7 @@ from dpadmm.estimators.input import brought_here, feature_table, named, numeric_
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.estimators.remarks import announce, remarks_on
 from dpadmm.estimators.room import require_room
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.uncertainty import Uncertain
@@ -87,7 +88,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     solver: str
     smoothing: Any
     fit_intercept: bool
-    row_norm: float
+    row_norm: float | None
     bounds: Any
     clip_norm: float | None
     steps: int | None
@@ -147,6 +148,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
         engine = kernels.choose(*(work_of(query, features, table) for query in recipe.plan.queries))
+        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, [self.get_params(deep=False)]), stacklevel=3)
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
@@ -218,9 +220,13 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         """Solver and certified plan, the map of rows, and the budgeted steps, all from public numbers."""
         require_room(n_features * loss.outputs)
         steps = Steps.of(self.bounds, self.graph, self.penalty, n_features)
-        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
+        rowmap = RowMap.declare(self._row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
         problem = self._problem(loss, rowmap, n_features, weighted, steps.public_graph)
         return make_recipe(problem, budget, n_rows, self._choices(weighted), steps.requests), rowmap, steps
+
+    @property
+    def _row_norm(self) -> float:
+        return 1.0 if self.row_norm is None else self.row_norm
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe

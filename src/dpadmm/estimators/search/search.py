@@ -14,6 +14,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.remarks import Remark, announce, remarks_on
 from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
@@ -146,6 +147,13 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         nominal = n_rows if model.n_rows is None else int(model.n_rows)
         return self._plan(nominal, n_features, self._overrides(labels), weighted=False)
 
+    def remarks(self, plan: SearchPlan) -> tuple[Remark, ...]:
+        """What public numbers say against a search with this plan; `fit` gives each as a warning, once."""
+        asked = self._model().get_params(deep=False)
+        settings = [{**asked, **one} for one in self._candidates()]
+        training = plan.bases[0].n_rows
+        return remarks_on(plan.base_budget, training, settings, training / plan.n_rows)
+
     def check(self) -> None:
         """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
         self._budget()
@@ -260,6 +268,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._require_usable_steps(X)
         model._encoded(X, y, target)
         engine = engine_of(plan, X)
+        announce(self.remarks(plan), stacklevel=3)
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
         with payment.reserving(plan), kernels.use(engine):
             lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
