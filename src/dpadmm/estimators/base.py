@@ -18,6 +18,7 @@ from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_fi
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
 from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
+from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.estimators.remarks import announce, remarks_on
@@ -142,6 +143,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
         from dpadmm.privacy.ledger import Payment
 
+        require_nothing_learned_before(self)
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)
@@ -196,7 +198,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         rows = self._private_rows(given, rowmap, target, weights, recipe.plan)
         declared = (DECLARED,) if weighted else ()
         policy = on_invalid_rows(self.invalid_rows)
-        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions)
+        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions, NOTHING_ELSE)
         return Prepared(recipe, rows, rowmap, target, assumptions, steps)
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:

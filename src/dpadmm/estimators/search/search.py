@@ -14,6 +14,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.estimators.remarks import Remark, announce, remarks_on
 from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
@@ -253,6 +254,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             return self._fit(X, y, public_weight)
 
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
+        require_nothing_learned_before(self)
         self.check()
         model, (payment, seeded) = self._model(), self._payment()
         stream = make_selection_stream(model.random_state)
@@ -291,6 +293,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             *assumed,
             *((AT_MOST_TWICE,) if declared else ()),
             *on_invalid_rows(model.invalid_rows),
+            NOTHING_ELSE,
         )
         self._release(table, best, winner, plan, assumptions, seeded)
         return self
