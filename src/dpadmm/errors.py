@@ -113,3 +113,30 @@ class PromiseBroken(PrivacyError):
 
 class Diverged(DpadmmError):
     """The iterates of a solver left the finite numbers."""
+
+
+class PublicWarning(UserWarning):
+    """Public numbers alone show that a fit would go badly. No cell decides whether such a warning is given.
+
+    It is given before the budget is charged: with `warnings.simplefilter("error", PublicWarning)` nothing is spent.
+    """
+
+    key = "public"
+
+
+class UndeclaredBounds(PublicWarning):
+    """Neither the ranges of the features nor a norm of the rows were declared."""
+
+    key = "undeclared-bounds"
+
+
+class UndeclaredTargetBounds(PublicWarning):
+    """The range of a regression's target was not declared."""
+
+    key = "undeclared-target-bounds"
+
+
+class TooSmallBudget(PublicWarning):
+    """The budget is too small for the number of rows to learn anything."""
+
+    key = "too-small-budget"

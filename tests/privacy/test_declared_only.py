@@ -34,10 +34,14 @@ class TestT14:
         with pytest.raises((InputError, TypeError)):
             MODELS[name](1.0, 1e-3, bounds=bounds).fit(X, Y)
 
-    @pytest.mark.parametrize("bounds", ["minmax", "auto", None])
+    @pytest.mark.parametrize("bounds", ["minmax", "auto", "data", True, np.nan, ()])
     def test_target_bounds_from_the_rows_are_refused(self, bounds):
         with pytest.raises((InputError, TypeError)):
             DPLinearRegression(1.0, 1e-3, target_bounds=bounds).fit(X, Y)
+
+    def test_target_bounds_that_were_not_declared_are_a_constant(self):
+        for targets in (Y, 1e6 * Y, np.zeros(len(Y))):
+            assert DPLinearRegression(1.0, 1e-3).fit(X, targets).target_range_ == (-1.0, 1.0)
 
     @pytest.mark.parametrize("solver", list(SOLVERS))
     def test_verbose_output_is_the_same_for_other_rows(self, solver):

@@ -23,7 +23,7 @@ from .taint import Stub, differences, observe
 N, D = 60, 4
 ROWS = np.random.default_rng(0)
 X, Y = ROWS.uniform(-1, 1, (N, D)), (ROWS.uniform(size=N) < 0.5).astype(int)
-COMMON = {"delta": 1e-3, "steps": 4, "batch_size": 10}
+COMMON = {"row_norm": 1.0, "delta": 1e-3, "steps": 4, "batch_size": 10}
 SECRET = 731.90625
 """Planted in the data, exact in float32; its digits occur in no message of the library's own."""
 TEXT = "Zaphod"
@@ -304,7 +304,7 @@ def test_no_warning_speaks_of_a_row(tiny, make, solver):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DPLogisticRegression(
-            1.0, 1e-4, solver=solver, steps=4, fit_intercept=False, classes=[0, 1], random_state=0
+            1.0, 1e-4, solver=solver, steps=4, fit_intercept=False, row_norm=1.0, classes=[0, 1], random_state=0
         ).fit(make(X), np.arange(60) % 2)
 
 
@@ -313,7 +313,9 @@ def test_rows_wider_than_a_double_are_zero_without_a_word():
     X[7, 0] = np.longdouble("1e4000")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DPLogisticRegression(1.0, 1e-4, invalid_rows="zero", classes=[0, 1], random_state=0).fit(X, np.arange(60) % 2)
+        DPLogisticRegression(1.0, 1e-4, invalid_rows="zero", row_norm=1.0, classes=[0, 1], random_state=0).fit(
+            X, np.arange(60) % 2
+        )
 
 
 def test_a_failed_refit_leaves_every_attribute_as_it_was():

@@ -40,7 +40,7 @@ TAME = ROWS.uniform(-1, 1, (N, D)), (ROWS.uniform(size=N) < 0.5).astype(int)
 WILD = ROWS.normal(size=(N, D)) * 10.0 ** ROWS.integers(-300, 300, (N, 1)), np.zeros(N, dtype=int)
 WILD[0][:5] = 0.0
 
-COMMON = {"delta": 1e-3, "steps": 6, "batch_size": 10, "verbose": 1}
+COMMON = {"row_norm": 1.0, "delta": 1e-3, "steps": 6, "batch_size": 10, "verbose": 1}
 MODELS = {
     "logistic": lambda **more: DPLogisticRegression(classes=[0, 1], **COMMON | more),
     "softmax": lambda **more: DPLogisticRegression(classes=[0, 1, 2], **COMMON | more),

@@ -18,7 +18,7 @@ from dpadmm.cli import app as program
 from dpadmm.cli.model_folder import MODEL_FILES
 from dpadmm.datasets import make_demo
 
-COMMANDS = ("demo", "plan", "schema", "fit", "tune", "predict", "evaluate", "statement", "ledger", "version")
+COMMANDS = ("demo", "plan", "schema", "check", "fit", "tune", "predict", "evaluate", "statement", "ledger", "version")
 PLAN = ["plan", "--rows", "1000", "--features", "5", "--epsilon", "1", "--delta", "1e-5"]
 PROGRAM = [sys.executable, "-m", "dpadmm"]
 

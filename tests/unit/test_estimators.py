@@ -218,7 +218,7 @@ BAD = [
     ({"random_state": "dice"}, InvalidParameter, "non-negative int"),
     ({"penalty": "fused", "solver": "dp-gd"}, UnsupportedProblem, "ADMM solver"),
     ({"steps": "ten"}, InvalidParameter, "steps"),
-    ({"row_norm": None}, InvalidParameter, "row_norm"),
+    ({"row_norm": "long"}, InvalidParameter, "row_norm"),
     ({"alpha": None, "penalty": "l1"}, InvalidParameter, "alpha"),
     ({"bounds": (-1e308, 1e308)}, InvalidParameter, "declare the range"),
     ({"solver": "full-admm", "solver_options": {"momentum": 1}}, InvalidParameter, "momentum < 1"),

@@ -186,9 +186,9 @@ def _with_own_columns(model: PrivateLinearModel, X: Any, target: Target, number:
     n_features = X.shape[1]
     _refuse_structure(model)
     if model.bounds is not None:
-        own = RowMap.declare(model.row_norm, bool(model.fit_intercept), model.bounds, n_features)
+        own = RowMap.declare(model._row_norm, bool(model.fit_intercept), model.bounds, n_features)
         model.bounds = (*(own.lower or ()), *[0.0] * number), (*(own.upper or ()), *[1.0] * number)
-    rowmap = RowMap.declare(model.row_norm, bool(model.fit_intercept), model.bounds, n_features + number)
+    rowmap = RowMap.declare(model._row_norm, bool(model.fit_intercept), model.bounds, n_features + number)
     rows = np.array([long_row(rowmap, n_features + number, n_features + i) for i in range(number)], dtype=X.dtype)
     low, high = opposite_targets(model, target)
     return _beside(X, number), Canaries(rows, np.repeat(np.asarray([high]), number), np.repeat([low], number))

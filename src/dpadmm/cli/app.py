@@ -10,8 +10,23 @@ from typing import Annotated
 import typer
 
 from dpadmm._version import __version__
-from dpadmm.cli import audit, demo, evaluate, failures, fit, ledger, plan, predict, schema, statement, tune, version
+from dpadmm.cli import (
+    audit,
+    check,
+    demo,
+    evaluate,
+    failures,
+    fit,
+    ledger,
+    plan,
+    predict,
+    schema,
+    statement,
+    tune,
+    version,
+)
 from dpadmm.cli.ending import Stopped, stopping
+from dpadmm.cli.remarks import remarks_told
 from dpadmm.cli.screen import close_output, log_on_screen, print_text
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
@@ -31,6 +46,7 @@ app = typer.Typer(
 app.command("demo", help=demo.HELP, epilog=CODES)(demo.demo)
 app.command("plan", help=plan.HELP, epilog=CODES)(plan.plan)
 app.command("schema", help=schema.HELP, epilog=CODES)(schema.schema)
+app.command("check", help=check.HELP, epilog=CODES)(check.check)
 app.command("fit", help=fit.HELP, epilog=CODES)(fit.fit)
 app.command("tune", help=tune.HELP, epilog=CODES)(tune.tune)
 app.command("predict", help=predict.HELP, epilog=CODES)(predict.predict)
@@ -71,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
     debug, as_json = "--debug" in arguments, "--json" in arguments
     quiet = not {"--quiet", "-q", "--json"}.isdisjoint(arguments)
     try:
-        with log_on_screen(visible=not quiet):
+        with log_on_screen(visible=not quiet), remarks_told():
             code = app(args=list(arguments), prog_name="dpadmm", standalone_mode=False)
     except Stopped as stopped:
         return failures.show(failures.describe_stop(stopped), as_json)

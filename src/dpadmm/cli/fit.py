@@ -19,6 +19,7 @@ from dpadmm.cli.model_folder import (
 )
 from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
+from dpadmm.cli.remarks import remarks_told
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import Diverged
 from dpadmm.report import Report
@@ -102,12 +103,13 @@ def carry_out(request: FitRequest) -> None:
         check_public_choices(request, model, schema)
         with new_folder(request.out, MODEL_FILES, request.force, training.written) as folder:
             with training_rows(request, schema) as encoded, held_space(folder, request.out, weights_of(schema)):
-                model.fit(features_of(encoded), encoded.y)
+                with remarks_told() as remarks:
+                    model.fit(features_of(encoded), encoded.y)
                 training.trained(model)
             _replay_noise(request, model)
             with told(request.out):
                 write_model_folder(folder, model, _report(request, model, schema), schema)
-        _tell(request, model, schema)
+        _tell(request, model, schema, remarks)
 
 
 def _replay_noise(request: FitRequest, model: Any) -> None:
@@ -151,7 +153,7 @@ def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
     )
 
 
-def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
+def _tell(request: FitRequest, model: Any, schema: Schema, told: list[dict[str, str]]) -> None:
     coefficients = coefficients_of(model, schema.feature_names)
     if request.json:
         print_json(
@@ -163,6 +165,7 @@ def _tell(request: FitRequest, model: Any, schema: Schema) -> None:
                 "steps": model.n_iter_,
                 "standard_errors": model.noise_was_replayed,
                 "privacy": model.privacy_.to_dict(),
+                "warnings": told,
                 "files": list(MODEL_FILES),
             }
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpadmm.cli import options
+from dpadmm.cli.remarks import worded
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
 from dpadmm.privacy.wording import pair, rounded_down, rounded_up
 
@@ -128,6 +129,7 @@ def _steps(request: PlanRequest) -> tuple[tuple[Request, float], ...]:
 
 def summarise(recipe: Recipe) -> dict[str, Any]:
     """The plan as the flat dictionary that `--json` prints."""
+    from dpadmm.estimators.remarks import remarks_on
     from dpadmm.privacy.split import split_of
 
     plan = recipe.plan
@@ -153,6 +155,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "queries": described["queries"],
         "budget_split": {part.name: part.share for part in split_of(plan)},
         "digest": plan.digest,
+        "warnings": worded(remarks_on(plan.budget, plan.n_rows)),
     }
 
 
@@ -180,6 +183,7 @@ def _print(summary: dict[str, Any]) -> None:
             (f"noise on {what}", f"{rounded_down(summary['noise_std'], 4)} a coordinate, at clip norm 1"),
             *[("coupling ηβ", _coupling(query["passage"])) for query in summary["queries"] if "passage" in query],
             *[(f"share of {name}", f"{100 * share:.3g}%") for name, share in summary["budget_split"].items()],
+            *[("warning", warning["text"]) for warning in summary["warnings"]],
         ],
     )
     head = ("query", "times", "rows", "sampler", "clip", "noise / clip", "noise")

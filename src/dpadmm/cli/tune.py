@@ -24,6 +24,7 @@ from dpadmm.cli.model_folder import (
 )
 from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
+from dpadmm.cli.remarks import remarks_told
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import BudgetExceeded, InvalidParameter
 from dpadmm.privacy.wording import SPENT, pair, rounded_down, rounded_up
@@ -179,7 +180,7 @@ def _carry_out(request: TuneRequest, training: Training) -> None:
         search.check()
     classes = len((schema.target.classes if schema.target else None) or ()) or 2
     if fit.rows is not None:
-        _tell_cost(request, search.plan(fit.rows, schema.n_features, classes))
+        _tell_cost(request, search, search.plan(fit.rows, schema.n_features, classes))
     if request.dry_run:
         if fit.rows is None:
             raise InvalidParameter("--dry-run without --rows", "--rows N, the public number of rows", "add --rows")
@@ -187,13 +188,14 @@ def _carry_out(request: TuneRequest, training: Training) -> None:
     with new_folder(fit.out, MODEL_FILES, fit.force, training.written) as folder:
         encoded = read_encoded(fit.table, schema, with_target=True, blank_invalid=fit.invalid_rows == "zero")
         if fit.rows is None:
-            _tell_cost(request, search.plan(encoded.X.shape[0], schema.n_features, classes))
+            _tell_cost(request, search, search.plan(encoded.X.shape[0], schema.n_features, classes))
         with held_space(folder, fit.out, weights_of(schema)):
-            search.fit(features_of(encoded), encoded.y)
+            with remarks_told() as remarks:
+                search.fit(features_of(encoded), encoded.y)
             training.trained(search.best_estimator_)
         with told(fit.out):
             write_model_folder(folder, search.best_estimator_, _report(request, search, schema), schema)
-    _tell(request, search, schema)
+    _tell(request, search, schema, remarks)
 
 
 def _declared_search(request: TuneRequest, schema: Schema) -> DPSearchCV:
@@ -243,14 +245,21 @@ def _charged(request: FitRequest, plan: SearchPlan) -> float | None:
     return ledger.price(request.dataset, plan)
 
 
-def _tell_cost(request: TuneRequest, plan: SearchPlan) -> None:
-    """Print what a search costs, then what its data set will have spent; refused if that is too much."""
+def _tell_cost(request: TuneRequest, search: DPSearchCV, plan: SearchPlan) -> None:
+    """Print what a search costs, then what its data set will have spent; refused if that is too much.
+
+    What speaks against the search is told here by a dry run, and by the search itself where there is one.
+    """
+    from dpadmm.estimators.remarks import announce
+
     shown = not request.fit.json and (request.dry_run or not request.fit.quiet)
     if shown:
         _print_cost(plan)
     charged = _charged(request.fit, plan)
+    with remarks_told() as told:
+        announce(search.remarks(plan) if request.dry_run else ())
     if request.fit.json and request.dry_run:
-        print_json(summarise(plan, charged))
+        print_json({**summarise(plan, charged), "warnings": told})
     elif shown and charged is not None:
         print_line(f"Ledger: {request.fit.dataset} will have spent ε = {rounded_up(charged)}. {SPENT}")
 
@@ -293,7 +302,7 @@ def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
     )
 
 
-def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema) -> None:
+def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema, told: list[dict[str, str]]) -> None:
     fit = request.fit
     if fit.json:
         print_json(
@@ -305,6 +314,7 @@ def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema) -> None:
                 "best_score": search.best_score_,
                 "cost": summarise(search.plan_),
                 "privacy": search.privacy_.to_dict(),
+                "warnings": told,
                 "files": list(MODEL_FILES),
             }
         )

@@ -27,8 +27,10 @@ from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
+from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.estimators.remarks import announce, remarks_on
 from dpadmm.estimators.room import require_room
 from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.uncertainty import Uncertain
@@ -96,7 +98,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     solver: str
     smoothing: Any
     fit_intercept: bool
-    row_norm: float
+    row_norm: float | None
     bounds: Any
     clip_norm: float | None
     steps: int | None
@@ -152,6 +154,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         from dpadmm.privacy.ledger import Payment
 
         require_plain(self.get_params(deep=False))
+        require_nothing_learned_before(self)
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         prepared = self._prepared(table, y, public_weight, payment.check)
@@ -159,6 +162,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         features = recipe.problem.shape[0]
         work = [work_of(query, features, table) for query in recipe.plan.queries]
         engine = kernels.choose(*work)
+        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, [self.get_params(deep=False)]), stacklevel=3)
         kernels.announce(engine, *work, visible=bool(self.verbose))
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
@@ -208,7 +212,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         rows = self._private_rows(given, rowmap, target, weights, recipe.plan)
         declared = (DECLARED,) if weighted else ()
         policy = on_invalid_rows(self.invalid_rows)
-        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions)
+        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions, NOTHING_ELSE)
         return Prepared(recipe, rows, rowmap, target, assumptions, steps)
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:
@@ -232,9 +236,13 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         """Solver and certified plan, the map of rows, and the budgeted steps, all from public numbers."""
         require_room(n_features * loss.outputs)
         steps = Steps.of(self.bounds, self.graph, self.penalty, n_features)
-        rowmap = RowMap.declare(self.row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
+        rowmap = RowMap.declare(self._row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
         problem = self._problem(loss, rowmap, n_features, weighted, steps.public_graph)
         return make_recipe(problem, budget, n_rows, self._choices(weighted), steps.requests), rowmap, steps
+
+    @property
+    def _row_norm(self) -> float:
+        return 1.0 if self.row_norm is None else self.row_norm
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe

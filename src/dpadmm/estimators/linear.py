@@ -49,8 +49,9 @@ PARAMETERS = """
         ν of a ring Laplacian, or a smoother object. Never changes the privacy.
     fit_intercept : bool
         Append a constant to each row; it counts in the row's norm.
-    row_norm : float
-        Declared bound on the norm of a row; longer rows are scaled down to it, in `fit` and in `predict` alike.
+    row_norm : float or None
+        Declared bound on the norm of a row; longer rows are scaled down to it, in `fit` and in `predict` alike. None is
+        1; without `bounds` there is then a warning, because nothing was declared about the features.
     bounds : (lower, upper) or None
         Declared range of each feature; values are clipped to it and scaled to [0, 1]. Or a
         `dpadmm.PrivateQuantileClipper(bounds, share=...)`, which finds a narrower one with a share of the budget.
@@ -125,7 +126,7 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
         solver: str = "auto",
         smoothing: Any = None,
         fit_intercept: bool = True,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         bounds: Any = None,
         clip_norm: float | None = None,
         steps: int | None = None,
@@ -243,8 +244,9 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     """Differentially private linear regression with squared or Huber loss.
 
     `loss` is "squared" or "huber"; `target_bounds` is the declared public range of y: targets are clipped to it and
-    scaled to [−1, 1]. Clipped gradients pull predictions of skewed targets from the mean towards the median, the more
-    so the smaller epsilon is; solver="full-admm" with the squared loss does not.
+    scaled to [−1, 1]. Without it the range is from −1 to 1, and `fit` warns. Clipped gradients pull predictions of
+    skewed targets from the mean towards the median, the more so the smaller epsilon is; solver="full-admm" with the
+    squared loss does not.
 
     Examples
     --------
@@ -264,7 +266,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         delta: float = 1e-5,
         *,
         loss: str = "squared",
-        target_bounds: tuple[float, float] = (-1.0, 1.0),
+        target_bounds: tuple[float, float] | None = None,
         relation: str = "replace-one",
         penalty: str = "none",
         alpha: float = 1e-4,
@@ -274,7 +276,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
         solver: str = "auto",
         smoothing: Any = None,
         fit_intercept: bool = True,
-        row_norm: float = 1.0,
+        row_norm: float | None = None,
         bounds: Any = None,
         clip_norm: float | None = None,
         steps: int | None = None,
@@ -309,7 +311,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
 
     def _target_range(self) -> tuple[float, float]:
         try:
-            lower, upper = (float(bound) for bound in self.target_bounds)
+            lower, upper = map(float, (-1, 1) if self.target_bounds is None else self.target_bounds)
         except (TypeError, ValueError):
             lower, upper = np.nan, np.nan
         if not (abs(lower) <= LARGEST_BOUND and abs(upper) <= LARGEST_BOUND and lower < upper):

@@ -14,6 +14,7 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
 from dpadmm.estimators.input import feature_table, numeric_table
 from dpadmm.estimators.parameters import require_plain
+from dpadmm.estimators.pipelines import require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.address import PlaceParameter
@@ -98,6 +99,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit(self, table: Any) -> Self:
         require_plain(self.get_params(deep=False))
+        require_nothing_learned_before(self)
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
         budget = self._own_budget()

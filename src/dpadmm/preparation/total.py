@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.blur import LaplacianBlur
+from dpadmm.estimators.pipelines import learns_nothing
 from dpadmm.estimators.search import DPSearchCV
 from dpadmm.preparation.base import COSTS_IN_ADDITION, PrivateTransformer
 from dpadmm.privacy.composition import compose_plans
@@ -36,8 +36,8 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
     ----------
     parts
         Fitted private models and transformers, or pipelines of them. Beside these a pipeline may hold "passthrough",
-        `LaplacianBlur` and `FunctionTransformer`, which learn nothing from rows; whatever else is refused, and so is a
-        search.
+        `LaplacianBlur`, `FunctionTransformer`, `Normalizer` and `Binarizer`, which learn nothing from rows; whatever
+        else is refused, and so is a search.
     delta : float, optional
         At which to state ε; by default the largest of the parts'.
 
@@ -78,14 +78,9 @@ def _leaves(part: Any) -> Iterator[Any]:
         for _, step in part.steps:
             yield from _leaves(step)
         return
-    if not (isinstance(part, PRIVATE) or _learns_nothing(part)):
+    if not (isinstance(part, PRIVATE) or learns_nothing(part)):
         _refuse(part)
     yield part
-
-
-def _learns_nothing(part: Any) -> bool:
-    # A subclass may do anything in its `fit`.
-    return part is None or part == "passthrough" or type(part) in (LaplacianBlur, FunctionTransformer)
 
 
 def _one_fit(part: Any) -> Plan:
@@ -108,7 +103,7 @@ def _refuse(part: Any) -> None:
     name = repr(part) if isinstance(part, str) else type(part).__name__
     raise InvalidParameter(
         f"{name}, which may learn from rows without noise, or hide parts that do",
-        "private models and transformers of this library, LaplacianBlur, FunctionTransformer, 'passthrough', and "
-        "pipelines of these",
+        "private models and transformers of this library, LaplacianBlur, FunctionTransformer, Normalizer, Binarizer, "
+        "'passthrough', and pipelines of these",
         "declare what it would learn, for instance bounds, and leave it out of the pipeline",
     )

@@ -18,16 +18,17 @@ Unseen: TypeAlias = Literal["zero", "error"]
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number, clipped to the declared range and mapped onto [0, 1]."""
+    """A number, clipped to the declared range and mapped onto [0, 1]; a missing cell counts as `fill`, if declared."""
 
     lower: float
     upper: float
+    fill: float | None = None
 
     def features(self, name: str) -> tuple[str, ...]:
         return (name,)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": "numeric", "lower": self.lower, "upper": self.upper}
+        return {"kind": "numeric", "lower": self.lower, "upper": self.upper, **_filled(self.fill)}
 
     def to_unit(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """[lower, upper] → [0, 1]; what lies outside is clipped first, NaN stays."""
@@ -43,28 +44,33 @@ class Categorical:
     """One of the declared values, one-hot.
 
     `unseen="zero"` (the default) turns any other value, missing ones included, into zeros without a word, so that
-    nothing about the row shows; `unseen="error"` makes the row invalid.
+    nothing about the row shows; `unseen="error"` makes the row invalid. With `fill`, one of the categories, a missing
+    cell counts as that one.
     """
 
     categories: tuple[Value, ...]
     unseen: Unseen = "zero"
+    fill: Value | None = None
 
     def features(self, name: str) -> tuple[str, ...]:
         return tuple(f"{name}={value}" for value in self.categories)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": "categorical", "categories": list(self.categories), "unseen": self.unseen}
+        declared = {"kind": "categorical", "categories": list(self.categories), "unseen": self.unseen}
+        return {**declared, **_filled(self.fill)}
 
 
 @dataclass(frozen=True)
 class Boolean:
-    """true/false, yes/no, t/f, y/n or 1/0 → one feature, 1 or 0."""
+    """true/false, yes/no, t/f, y/n or 1/0 → one feature, 1 or 0; a missing cell counts as `fill`, if declared."""
+
+    fill: bool | None = None
 
     def features(self, name: str) -> tuple[str, ...]:
         return (name,)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": "boolean"}
+        return {"kind": "boolean", **_filled(self.fill)}
 
 
 @dataclass(frozen=True)
@@ -97,8 +103,8 @@ def column_from_dict(name: str, declared: Mapping[str, Any]) -> Column:
     makers: dict[str, Callable[[str, Mapping[str, Any]], Column]] = {
         "numeric": _numeric,
         "categorical": _categorical,
-        "boolean": lambda where, table: _plain(where, table, Boolean()),
-        "ignore": lambda where, table: _plain(where, table, Ignore()),
+        "boolean": _boolean,
+        "ignore": _ignore,
     }
     return makers[_kind(f"columns.{name}", declared, tuple(makers))](f"columns.{name}", declared)
 
@@ -106,6 +112,7 @@ def column_from_dict(name: str, declared: Mapping[str, Any]) -> Column:
 def target_from_dict(declared: Mapping[str, Any]) -> TargetKind:
     """The `[target]` table without its `column` → what the target is."""
     if _kind("target", declared, ("classes", "numeric")) == "numeric":
+        _only("target", declared, ("kind", "lower", "upper"))
         return _numeric("target", declared)
     _only("target", declared, ("kind", "classes"))
     return Classes(_values("target", declared, "classes", least=2))
@@ -113,6 +120,12 @@ def target_from_dict(declared: Mapping[str, Any]) -> TargetKind:
 
 def as_target(name: str, column: Column) -> TargetKind:
     """A column declared like any other, used as the target."""
+    if not isinstance(column, Ignore) and column.fill is not None:
+        raise InvalidSchema(
+            f"fill in the column {name!r}, which is the target",
+            "a target without fill, because a label that is missing is not known",
+            "remove fill; a row without a label is invalid",
+        )
     if isinstance(column, Numeric):
         return column
     if isinstance(column, Boolean):
@@ -146,13 +159,26 @@ def _only(where: str, declared: Mapping[str, Any], known: tuple[str, ...]) -> No
         )
 
 
-def _plain(where: str, declared: Mapping[str, Any], column: Column) -> Column:
+def _filled(fill: Value | None) -> dict[str, Value]:
+    """Nothing where nothing was declared, so that schemas without fill values are written as ever."""
+    return {} if fill is None else {"fill": fill}
+
+
+def _ignore(where: str, declared: Mapping[str, Any]) -> Ignore:
     _only(where, declared, ("kind",))
-    return column
+    return Ignore()
+
+
+def _boolean(where: str, declared: Mapping[str, Any]) -> Boolean:
+    _only(where, declared, ("kind", "fill"))
+    fill = declared.get("fill")
+    if not (fill is None or isinstance(fill, bool)):
+        raise _unusable_fill(where, fill, "true or false")
+    return Boolean(fill)
 
 
 def _numeric(where: str, declared: Mapping[str, Any]) -> Numeric:
-    _only(where, declared, ("kind", "lower", "upper"))
+    _only(where, declared, ("kind", "lower", "upper", "fill"))
     bounds = [declared.get("lower"), declared.get("upper")]
     if not all(isinstance(b, (int, float)) and not isinstance(b, bool) for b in bounds):
         raise InvalidSchema(
@@ -167,7 +193,17 @@ def _numeric(where: str, declared: Mapping[str, Any]) -> Numeric:
             "finite numbers with lower < upper",
             "correct the range",
         )
-    return Numeric(lower, upper)
+    fill = declared.get("fill")
+    if fill is None:
+        return Numeric(lower, upper)
+    if _sort(fill) != "number" or not lower <= _finite(fill) <= upper:
+        raise _unusable_fill(where, fill, f"a number from {lower:g} to {upper:g}, the declared range")
+    return Numeric(lower, upper, _finite(fill))
+
+
+def _unusable_fill(where: str, fill: object, expected: str) -> InvalidSchema:
+    shown = repr(fill) if _sort(fill) != "other" else f"a {type(fill).__name__}"
+    return InvalidSchema(f"fill = {shown} in [{where}]", expected, "correct fill, or remove it")
 
 
 def _finite(bound: Any) -> float:
@@ -178,11 +214,18 @@ def _finite(bound: Any) -> float:
 
 
 def _categorical(where: str, declared: Mapping[str, Any]) -> Categorical:
-    _only(where, declared, ("kind", "categories", "unseen"))
+    _only(where, declared, ("kind", "categories", "unseen", "fill"))
     unseen = declared.get("unseen", "zero")
     if unseen not in ("zero", "error"):
         raise InvalidSchema(f"unseen = {unseen!r} in [{where}]", '"zero" or "error"', "write one of these")
-    return Categorical(_values(where, declared, "categories", least=1), unseen)
+    categories, fill = _values(where, declared, "categories", least=1), declared.get("fill")
+    if fill is None:
+        return Categorical(categories, unseen)
+    wanted = fill.strip() if isinstance(fill, str) else fill
+    alike = [value for value in categories if _sort(value) == _sort(wanted) and value == wanted]
+    if not alike:
+        raise _unusable_fill(where, fill, "one of the categories, or a category of its own that is listed with them")
+    return Categorical(categories, unseen, alike[0])
 
 
 def _values(where: str, declared: Mapping[str, Any], key: str, least: int) -> tuple[Value, ...]:

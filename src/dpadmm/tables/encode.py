@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
+from dpadmm.tables.missing import missing_among
 from dpadmm.tables.schema import Schema, Target
 
 Policy: TypeAlias = Literal["error", "zero"]
@@ -48,8 +49,9 @@ class EncodedTable:
 def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_rows: Policy = "error") -> EncodedTable:
     """Encode a table.
 
-    A numeric cell is clipped to its declared range and mapped onto [0, 1]; a category becomes an indicator; a cell that
-    is missing or does not parse, and a label outside the classes, make their row invalid. Each row is encoded by
+    A numeric cell is clipped to its declared range and mapped onto [0, 1]; a category becomes an indicator; a missing
+    cell counts as the declared fill value of its column. Without such a value a missing cell makes its row invalid, and
+    so does one that does not parse, or a label outside the classes. Each row is encoded by
     itself: changing one row changes no other.
 
     Parameters
@@ -98,7 +100,8 @@ def refuse_invalid(valid: Mask) -> None:
         raise InvalidData(
             "a table with a missing, unreadable or undeclared value",
             "values that fit the schema in every row",
-            "clean the table, widen the schema, or choose another treatment of invalid rows",
+            "let the owner of the table run `dpadmm check TABLE --schema SCHEMA`, which finds the cells; then correct "
+            "them, declare fill values, widen the schema, or choose another treatment of invalid rows",
         )
 
 
@@ -146,16 +149,16 @@ def _about_an_index(names: list[str]) -> str:
 def _fill(block: NDArray[np.float64], series: pd.Series[Any], column: Column) -> Mask:
     """Write the features of one column into `block`; returns which rows are valid in it."""
     if isinstance(column, Numeric):
-        numbers = _numbers(series)
+        numbers = read_numbers(series, column.fill)
         known = ~np.isnan(numbers)
         block[:, 0] = column.to_unit(np.where(known, numbers, column.lower))
         return known
     if isinstance(column, Boolean):
-        codes = _codes(series, (False, True))
+        codes = read_codes(series, (False, True), column.fill)
         block[:, 0] = codes == 1
         return codes >= 0
     if isinstance(column, Categorical):
-        codes = _codes(series, column.categories)
+        codes = read_codes(series, column.categories, column.fill)
         seen = codes >= 0
         block[np.flatnonzero(seen), codes[seen]] = 1.0
         return seen if column.unseen == "error" else np.ones(len(codes), dtype=bool)
@@ -164,11 +167,27 @@ def _fill(block: NDArray[np.float64], series: pd.Series[Any], column: Column) ->
 
 def _labels(series: pd.Series[Any], target: Target) -> tuple[NDArray[Any], Mask]:
     if isinstance(target.kind, Numeric):
-        numbers = _numbers(series)
+        numbers = read_numbers(series)
         known = ~np.isnan(numbers)
         return np.clip(np.where(known, numbers, target.kind.lower), target.kind.lower, target.kind.upper), known
-    codes = _codes(series, target.kind.classes)
+    codes = read_codes(series, target.kind.classes)
     return np.array(target.kind.classes)[np.maximum(codes, 0)], codes >= 0
+
+
+def read_numbers(series: pd.Series[Any], fill: float | None = None) -> NDArray[np.float64]:
+    """Finite numbers, `fill` for missing cells if there is one, and NaN for anything else."""
+    numbers = _numbers(series)
+    if fill is not None:
+        numbers[missing_among(series, np.isnan(numbers))] = fill
+    return numbers
+
+
+def read_codes(series: pd.Series[Any], declared: Sequence[Value], fill: Value | None = None) -> NDArray[np.intp]:
+    """Position of each cell among the declared values, that of `fill` for missing cells, and -1 for none of them."""
+    codes = _codes(series, declared)
+    if fill is not None:
+        codes[missing_among(series, codes < 0)] = declared.index(fill)
+    return codes
 
 
 def _numbers(series: pd.Series[Any]) -> NDArray[np.float64]:

@@ -57,7 +57,7 @@ def encoded_on_disk(
             scratch = stack.enter_context(tempfile.TemporaryFile(dir=folder))
             parts = [
                 _stored(encode(frame, schema, with_target=with_target, invalid_rows="zero"), scratch.fileno())
-                for frame in _blocks(path, block_rows)
+                for frame in row_blocks(path, block_rows)
             ]
         if not parts:
             raise InvalidData(f"the empty table {path}", "at least one row", "give a table that has rows")
@@ -89,7 +89,7 @@ def _stored(block: EncodedTable, file: int) -> EncodedTable:
     return EncodedTable(np.empty((0, block.X.shape[1])), block.y, block.feature_names, block.valid)
 
 
-def _blocks(path: Path, block_rows: int) -> Iterator[pd.DataFrame]:
+def row_blocks(path: Path, block_rows: int = BLOCK_ROWS) -> Iterator[pd.DataFrame]:
     """Row blocks; reader errors quote cells, so they end here and are not even chained."""
     try:
         with pyarrow.parquet.ParquetFile(path) as file:

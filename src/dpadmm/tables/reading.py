@@ -6,6 +6,8 @@ import csv
 import gzip
 import io
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -16,7 +18,7 @@ import pyarrow.parquet
 
 from dpadmm.errors import FileProblem, InvalidData
 
-_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _LONGEST_ROW = 1 << 25
 
 
@@ -39,17 +41,50 @@ def read_table(path: str | Path) -> pd.DataFrame:
         Not a readable, rectangular table with distinct column names and at least one row.
     """
     path = Path(path)
-    suffix = next((known for known in _SUFFIXES if path.name.lower().endswith(known)), None)
-    if suffix is None:
-        raise FileProblem(f"the table {path}", "a file ending in " + ", ".join(_SUFFIXES), "convert or rename it")
-    if not path.is_file():
-        raise FileProblem(f"the table {path}, which is no file", "a file that exists", "correct the path")
+    suffix = suffix_of(path)
     frame = _attempt(path, suffix)
     if frame is None:
         form = "a Parquet file" if suffix == ".parquet" else "comma-separated UTF-8 text, as many fields in each row"
-        raise InvalidData(f"the table {path}, which cannot be read", form, "repair the file or write it again")
+        raise InvalidData(
+            f"the table {path}, which cannot be read",
+            form,
+            "let its owner run `dpadmm check TABLE --schema SCHEMA`, which finds the lines; repair the file or write "
+            "it again",
+        )
     _check_shape(path, frame)
     return frame
+
+
+def suffix_of(path: Path) -> str:
+    """How the name of a table ends; refused unless it is a file of a kind that can be read."""
+    suffix = next((known for known in SUFFIXES if path.name.lower().endswith(known)), None)
+    if suffix is None:
+        raise FileProblem(f"the table {path}", "a file ending in " + ", ".join(SUFFIXES), "convert or rename it")
+    if not path.is_file():
+        raise FileProblem(f"the table {path}, which is no file", "a file that exists", "correct the path")
+    return suffix
+
+
+def names_in(path: Path, errors: str = "strict") -> list[str]:
+    """Column names as the file has them, whatever they are; none if it cannot be read: what a parser says may quote it.
+
+    A table without a header shows its first row as names. `errors` is what becomes of bytes that are not UTF-8.
+    """
+    suffix = suffix_of(path)
+    try:
+        if suffix == ".parquet":
+            return [str(name) for name in pyarrow.parquet.read_schema(path).names]
+        with opened_text(path, errors) as text:
+            return [name.strip() for name in next(csv.reader(text), [])]
+    except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, csv.Error):
+        return []
+
+
+@contextmanager
+def opened_text(path: Path, errors: str = "strict") -> Iterator[IO[str]]:
+    """A CSV file as text, its line ends untouched; `errors` is what becomes of bytes that are not UTF-8."""
+    with _opened(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", errors=errors, newline="") as text:
+        yield text
 
 
 def _attempt(path: Path, suffix: str) -> pd.DataFrame | None:
@@ -69,7 +104,7 @@ def _read_parquet(path: Path) -> pa.Table:
 
 
 def _read_csv(path: Path) -> pa.Table:
-    with _opened(path) as stream, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+    with opened_text(path) as text:
         names = [name.strip() for name in next(csv.reader(text), [])]
     if not names:
         return pa.table({})

@@ -33,6 +33,8 @@ _TEMPLATE_HEAD = """\
 #   kind = "categorical"  with  categories = ["a", "b"]  and, if wanted, unseen = "error" (otherwise "zero")
 #   kind = "boolean"
 #   kind = "ignore"
+# A missing cell (empty, NA, NaN, null or None) makes its row invalid, or no category. With fill = … in its column it
+# counts as that value, for instance fill = 40, fill = "a" or fill = false.
 # The column to predict is declared like any other and named by --target; its categories are the classes, in the order
 # of the model. Or move it out of [columns]:
 #   [target]
@@ -67,6 +69,7 @@ class Schema:
     ... kind = "numeric"
     ... lower = 17
     ... upper = 90
+    ... fill = 40                  # a missing age counts as 40
     ...
     ... [columns.work]
     ... kind = "categorical"

@@ -16,6 +16,8 @@ from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
 from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.parameters import require_plain
+from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
+from dpadmm.estimators.remarks import Remark, announce, remarks_on
 from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
@@ -152,6 +154,13 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         nominal = n_rows if model.n_rows is None else int(model.n_rows)
         return self._plan(nominal, n_features, self._overrides(labels), weighted=False)
 
+    def remarks(self, plan: SearchPlan) -> tuple[Remark, ...]:
+        """What public numbers say against a search with this plan; `fit` gives each as a warning, once."""
+        asked = self._model().get_params(deep=False)
+        settings = [{**asked, **one} for one in self._candidates()]
+        training = plan.bases[0].n_rows
+        return remarks_on(plan.base_budget, training, settings, training / plan.n_rows)
+
     def check(self) -> None:
         """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
         self._require_plain()
@@ -257,6 +266,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             return self._fit(X, y, public_weight)
 
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
+        require_nothing_learned_before(self)
         self.check()
         model, (payment, seeded) = self._model(), self._payment()
         stream = make_selection_stream(model.random_state)
@@ -272,6 +282,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._require_usable_steps(X)
         model._encoded(X, y, target)
         engine = engine_of(plan, X)
+        announce(self.remarks(plan), stacklevel=3)
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
         with payment.reserving(plan), kernels.use(engine):
             lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
@@ -294,6 +305,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             *assumed,
             *((AT_MOST_TWICE,) if declared else ()),
             *on_invalid_rows(model.invalid_rows),
+            NOTHING_ELSE,
         )
         self._release(table, best, winner, plan, assumptions, seeded)
         return self

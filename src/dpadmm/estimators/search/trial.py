@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from dpadmm.errors import PromiseBroken
 from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.remarks import unannounced
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.parts import Part
 from dpadmm.oracles.base import PrivateOracle
@@ -54,7 +55,8 @@ class Bench:
         """
         model = clone(self.estimator).set_params(**{**candidate, **self.overrides, "random_state": seed})
         try:
-            model.fit(self.training.X, self.training.y, self.training.weights)
+            with unannounced():
+                model.fit(self.training.X, self.training.y, self.training.weights)
         except PromiseBroken:
             raise
         except Exception:

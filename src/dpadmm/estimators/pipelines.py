@@ -1,0 +1,72 @@
+"""Steps of a pipeline that learned from the rows before a private step saw them: found and refused.
+
+scikit-learn tells an estimator nothing of the pipeline it is in. So a fit looks among its callers for a pipeline that
+is fitting it. What it cannot find that way, a scaler used by hand before the fit, say, no library can: every statement
+says that such steps are not covered.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
+
+from dpadmm.errors import PrivacyError
+from dpadmm.estimators.blur import LaplacianBlur
+from dpadmm.privacy.statement import PrivacyStatement
+
+NOTHING_ELSE = (
+    "nothing else that learned from these rows beforehand is covered: a scaler, an imputation or a selection of "
+    "features that was fitted on them is not private"
+)
+LEARN_NOTHING = (LaplacianBlur, FunctionTransformer, Normalizer, Binarizer)
+"""Steps that map each row by itself. A subclass may do anything in its `fit`, so it is not among them."""
+
+
+def learns_nothing(step: Any) -> bool:
+    """Whether a step of a pipeline maps each row by itself, without looking at others."""
+    if type(step) is Pipeline:
+        return all(learns_nothing(part) for _, part in step.steps)
+    return step is None or (isinstance(step, str) and step == "passthrough") or type(step) in LEARN_NOTHING
+
+
+def is_stated(step: Any) -> bool:
+    """Whether a step learned privately, and has a statement that says so."""
+    if type(step) is Pipeline:
+        return all(is_stated(part) or learns_nothing(part) for _, part in step.steps)
+    return isinstance(getattr(step, "privacy_", None), PrivacyStatement)
+
+
+def require_nothing_learned_before(estimator: Any) -> None:
+    """Refuse to be fitted in a pipeline on rows that an earlier step changed by what it learned from them."""
+    learned = [
+        type(step).__name__ for step in _steps_before(estimator) if not (learns_nothing(step) or is_stated(step))
+    ]
+    if learned:
+        raise PrivacyError(
+            f"given a pipeline in which {', '.join(learned)} learned from the rows before {type(estimator).__name__}; "
+            "expected earlier steps that are private themselves or map each row by itself, because what a step learns "
+            "without noise tells about single rows, and no statement of the last step could be true of the pipeline; "
+            "declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
+            "rows, or a step that was fitted on public rows, into a FunctionTransformer (docs/pitfalls.md)"
+        )
+
+
+def _steps_before(estimator: Any) -> Iterator[Any]:
+    """Steps before the estimator in the pipelines that are fitting it, the nearest pipeline first."""
+    inner, frame = estimator, sys._getframe(1)
+    while frame.f_back is not None:
+        frame = frame.f_back
+        # Only frames of a fit are asked for their variables.
+        if not frame.f_code.co_name.lstrip("_").startswith("fit"):
+            continue
+        caller = frame.f_locals.get("self")
+        if isinstance(caller, Pipeline) and caller is not inner:
+            parts = [part for _, part in caller.steps]
+            position = next((place for place, part in enumerate(parts) if part is inner), None)
+            if position is not None:
+                yield from parts[:position]
+                inner = caller

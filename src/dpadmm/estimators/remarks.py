@@ -1,0 +1,101 @@
+"""What public numbers alone say against a fit, told before its budget is charged.
+
+A remark depends on declarations, the budget and the public number of rows, never on a cell: that it is given, or not,
+tells nothing about the rows. What may be a mistake is remarked; what breaks a promise is refused elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from dpadmm.errors import PublicWarning, TooSmallBudget, UndeclaredBounds, UndeclaredTargetBounds
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
+
+WORDS: Mapping[type[PublicWarning], str] = {
+    UndeclaredBounds: (
+        "Neither bounds nor row_norm were declared. Rows longer than 1 are scaled down to norm 1, and a feature with "
+        "large numbers then hides all others. Declare bounds=(lower, upper) from public knowledge, or let "
+        "bounds=PrivateQuantileClipper(...) find them with a share of the budget. If all features are on one scale "
+        "already, declare the largest norm of a row, for instance row_norm=1.0."
+    ),
+    UndeclaredTargetBounds: (
+        "No target_bounds were declared. Targets are clipped to the range from -1 to 1, which ruins a model of any "
+        "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(-1, 1)."
+    ),
+    TooSmallBudget: (
+        "{outlook} Do not spend the budget on this fit: at this epsilon and delta it takes about {rows:,} rows, and "
+        "with these rows a larger epsilon."
+    ),
+}
+
+_UNANNOUNCED: ContextVar[bool] = ContextVar("unannounced", default=False)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing to say, as facts; `text` words it."""
+
+    category: type[PublicWarning]
+    facts: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        return WORDS[self.category].format(**self.facts)
+
+
+def remarks_on(
+    budget: Budget, n_rows: int, settings: Iterable[Mapping[str, Any]] = (), share: float = 1.0
+) -> tuple[Remark, ...]:
+    """What there is to say about fits on this budget and number of rows.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of one fit.
+    n_rows : int
+        Public number of rows that one fit reads.
+    settings : iterable of dict
+        Parameters of the models that may be fitted, if they are known.
+    share : float
+        What part of the table those rows are.
+
+    Examples
+    --------
+    >>> [remark.category.__name__ for remark in remarks_on(Budget(0.1, 1e-6), 50, [{"bounds": None, "row_norm": None}])]
+    ['UndeclaredBounds', 'TooSmallBudget']
+    >>> remarks_on(Budget(1.0, 1e-6), 1000, [{"bounds": (0, 1), "row_norm": None}])
+    ()
+    """
+    tried = list(settings)
+    said = []
+    if any(one["bounds"] is None and one["row_norm"] is None for one in tried):
+        said.append(Remark(UndeclaredBounds, {}))
+    if any("target_bounds" in one and one["target_bounds"] is None for one in tried):
+        said.append(Remark(UndeclaredTargetBounds, {}))
+    if hopeless := outlook(budget, n_rows):
+        rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
+        said.append(Remark(TooSmallBudget, {"outlook": hopeless, "rows": rows}))
+    return tuple(said)
+
+
+def announce(remarks: Iterable[Remark], stacklevel: int = 2) -> None:
+    """Give each remark as a warning, at the line `stacklevel` calls further out, 1 being the caller."""
+    for remark in () if _UNANNOUNCED.get() else remarks:
+        warnings.warn(remark.category(remark.text), stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def unannounced() -> Iterator[None]:
+    """For the trials of a search: a warning from each would tell how many there are, which is secret."""
+    before = _UNANNOUNCED.set(True)
+    try:
+        yield
+    finally:
+        _UNANNOUNCED.reset(before)

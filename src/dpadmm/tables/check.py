@@ -1,0 +1,170 @@
+"""What is wrong with a table, cell by cell, by the rules that `encode` reads it by; for the eyes of its owner alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from dpadmm.errors import InvalidData
+from dpadmm.tables.columns import Boolean, Classes, Column, Ignore, Numeric, TargetKind
+from dpadmm.tables.encode import read_codes, read_numbers
+from dpadmm.tables.findings import FEW, Finding, Findings, Kind, Place, shown
+from dpadmm.tables.lines import broken_lines, lines_of
+from dpadmm.tables.missing import missing_among
+from dpadmm.tables.on_disk import BLOCK_ROWS, row_blocks
+from dpadmm.tables.reading import names_in, read_table, suffix_of
+from dpadmm.tables.schema import Schema
+
+Mask = NDArray[np.bool_]
+
+
+def check(path: str | Path, schema: Schema, *, block_rows: int = BLOCK_ROWS) -> Findings:
+    """Find every cell that does not fit its schema. The result is private like the table.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file ending in .csv, .csv.gz or .parquet; of Parquet only `block_rows` rows are in memory at a time.
+    schema : Schema
+        With its target, if labels are to be checked.
+
+    Formal guarantees
+    -----------------
+    None: what is found is exact and quotes cells. Nothing is written anywhere.
+    """
+    path = Path(path)
+    suffix = suffix_of(path)
+    names = names_in(path, errors="surrogateescape")
+    found = _Found(names)
+    for column, kind in _about_names(names, schema):
+        found.add(column, kind, 1)
+    if not names or found.has(Kind.COLUMN_TWICE) or found.has(Kind.NO_HEADER):
+        return found.findings({})
+    try:
+        for frame in row_blocks(path, block_rows) if suffix == ".parquet" else (read_table(path),):
+            found.look(frame.set_axis([str(name) for name in frame.columns], axis=1), schema)
+    except InvalidData:
+        _look_at_lines(found, path, suffix, len(names))
+        return found.findings({})
+    if not found.rows:
+        found.add(None, Kind.NO_ROWS, 1)
+    return found.findings({} if suffix == ".parquet" else lines_of(path, found.wanted(), found.rows))
+
+
+class _Found:
+    """What was found so far, block of rows by block of rows."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.rows = 0
+        self._names = list(names)
+        self._refused = 0
+        self._all: dict[tuple[str | None, Kind], Finding] = {}
+
+    def add(self, column: str | None, kind: Kind, count: int, places: Iterable[Place] = ()) -> None:
+        self._all.setdefault((column, kind), Finding(column, kind)).add(count, places)
+
+    def has(self, kind: Kind) -> bool:
+        return any(known is kind for _, known in self._all)
+
+    def look(self, frame: pd.DataFrame, schema: Schema) -> None:
+        """Every declared column of one block."""
+        refused = np.zeros(len(frame), dtype=bool)
+        for name, column in _declared(schema).items():
+            if name not in frame.columns:
+                continue
+            for kind, cells in _looked(frame[name], column):
+                places = np.flatnonzero(cells)
+                if len(places):
+                    first = places[:FEW]
+                    values = frame[name].iloc[first].astype(object).tolist()
+                    where = [Place(self.rows + int(k) + 1, None, shown(v)) for k, v in zip(first, values, strict=True)]
+                    self.add(name, kind, len(places), where)
+                    refused |= cells & kind.refused
+        self.rows += len(frame)
+        self._refused += int(refused.sum())
+
+    def wanted(self) -> set[int]:
+        """Rows whose lines are shown, the first of them 0."""
+        return {place.row - 1 for finding in self._all.values() for place in finding.places}
+
+    def findings(self, lines: Mapping[int, int]) -> Findings:
+        """All of it in the order of the columns, what is refused first; with lines, as far as they are known."""
+        for finding in self._all.values():
+            finding.places = [replace(place, line=lines.get(place.row - 1, place.line)) for place in finding.places]
+        return Findings(self.rows, self._refused, tuple(sorted(self._all.values(), key=self._order)))
+
+    def _order(self, finding: Finding) -> tuple[int, str, int]:
+        column = finding.column
+        if column is None:
+            return -1, "", list(Kind).index(finding.kind)
+        place = self._names.index(column) if column in self._names else len(self._names)
+        return place, column, list(Kind).index(finding.kind)
+
+
+def _about_names(names: list[str], schema: Schema) -> Iterator[tuple[str | None, Kind]]:
+    """What is wrong with the names of the columns."""
+    if not names:
+        yield None, Kind.UNREADABLE
+        return
+    target = None if schema.target is None else schema.target.column
+    declared = _declared(schema)
+    if not declared.keys() & set(names):
+        yield None, Kind.NO_HEADER
+        return
+    for name in (*schema.required, *(() if target is None else (target,))):
+        if name not in names:
+            yield name, Kind.TARGET_ABSENT if name == target else Kind.COLUMN_ABSENT
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield name, Kind.COLUMN_TWICE
+        if name not in declared:
+            yield name, Kind.COLUMN_UNDECLARED
+
+
+def _declared(schema: Schema) -> dict[str, Column | TargetKind]:
+    """All columns a table may have, the target among them."""
+    target = {} if schema.target is None else {schema.target.column: schema.target.kind}
+    return {**schema.columns, **target}
+
+
+def _looked(series: pd.Series[Any], column: Column | TargetKind) -> Iterator[tuple[Kind, Mask]]:
+    """What there is to say about the cells of a column, each kind with the cells it is true of."""
+    if isinstance(column, Ignore):
+        return
+    if isinstance(column, Numeric):
+        numbers = read_numbers(series)
+        unread, wrong, absent = np.isnan(numbers), Kind.NOT_A_NUMBER, Kind.MISSING
+        yield Kind.CLIPPED, (numbers < column.lower) | (numbers > column.upper)
+    elif isinstance(column, Boolean):
+        unread, wrong, absent = read_codes(series, (False, True)) < 0, Kind.NOT_BOOLEAN, Kind.MISSING
+    elif isinstance(column, Classes):
+        unread, wrong, absent = read_codes(series, column.classes) < 0, Kind.LABEL, Kind.MISSING
+    else:
+        strict = column.unseen == "error"
+        unread = read_codes(series, column.categories) < 0
+        wrong, absent = (Kind.UNSEEN, Kind.MISSING) if strict else (Kind.UNSEEN_AS_NONE, Kind.MISSING_AS_NONE)
+    if not isinstance(column, Classes) and column.fill is not None:
+        absent = Kind.FILLED
+    missing = missing_among(series, unread)
+    yield absent, missing
+    yield wrong, unread & ~missing
+
+
+def _look_at_lines(found: _Found, path: Path, suffix: str, n_columns: int) -> None:
+    """Why a file with a header could not be read as a table."""
+    if suffix == ".parquet":
+        found.add(None, Kind.UNREADABLE, 1)
+        return
+    broken, rows = broken_lines(path, n_columns)
+    for kind, place in broken:
+        found.add(None, kind, 1, [place])
+    if not broken:
+        found.add(None, Kind.UNREADABLE if rows else Kind.NO_ROWS, 1)
+    found.rows = rows
