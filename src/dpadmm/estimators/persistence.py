@@ -1,10 +1,14 @@
-"""Models as a folder of two files, `model.npz` (numbers) and `model.json` (words): no pickle, nothing executable."""
+"""Models as a folder: `model.npz` (numbers), `model.json` (words), and files that score rows elsewhere; no pickle.
+
+A model is loaded from the first two alone: nothing of a folder is ever executed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -13,6 +17,7 @@ import numpy as np
 
 from dpadmm._version import __version__
 from dpadmm.errors import FileProblem
+from dpadmm.estimators.elsewhere import linear_score
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 from dpadmm.estimators.stored_graph import from_arrays, is_matrix, to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
@@ -21,20 +26,21 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.scoring import SCORE_FILES, Input, score_files
 from dpadmm.solvers.auto.spread.replay import Spread
 
 FORMAT = 1
-FILES = ("model.npz", "model.json")
+FILES = ("model.npz", "model.json", *SCORE_FILES)
 MODELS: dict[str, type[Any]] = {
     model.__name__: model for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)
 }
 
 
-def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
+def save_model(model: Any, path: str | Path, force: bool = False, inputs: Sequence[Input] | None = None) -> Path:
     """Write a fitted model into folder `path`.
 
-    Each file is complete or absent, and `model.json` names the checksum of its `model.npz`, so that a statement is
-    never read beside the weights of another model.
+    Each file is complete or absent, and `model.json` names the checksums of the others, so that a statement is never
+    read beside the weights of another model.
 
     Parameters
     ----------
@@ -45,6 +51,8 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     force : bool
         Replace an earlier model. A folder that holds other files, such as a report, is refused all the same: they would
         speak of the model that was there.
+    inputs : sequence of Input, optional
+        Raw columns that became the features, for the files that score raw rows; without them a feature is a column.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -60,12 +68,20 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
         arrays["spread_weights"] = model._spread.weights.astype(np.float32)
         arrays["spread_margins"] = model._spread.margins.astype(np.float32)
     numbers = _npz(arrays)
-    description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
+    texts = {name: text.encode() for name, text in score_files(linear_score(model, inputs)).items()}
+    checksums = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
+    description = {
+        **_description(model),
+        "numbers_sha256": hashlib.sha256(numbers).hexdigest(),
+        "score_files": checksums,
+    }
     description = json.loads(json.dumps(description, default=_plain_number))
     words = json.dumps({**description, "checksum": _checksum(description)}, indent=2).encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in zip(FILES, (numbers, words), strict=True):
+        for name in set(SCORE_FILES) - set(texts):
+            (folder / name).unlink(missing_ok=True)  # of the model that was there
+        for name, content in {"model.npz": numbers, "model.json": words, **texts}.items():
             with replacing(folder / name) as stream:
                 stream.write(content)
     except OSError as problem:
@@ -88,6 +104,13 @@ def load_model(path: str | Path) -> Any:
             "train the model again, and do not edit its files",
         )
     return model
+
+
+def changed_score_files(folder: Path) -> list[str]:
+    """Files for scoring elsewhere that are not as they were written with the model; absent ones are no matter."""
+    written = json.loads((folder / "model.json").read_text()).get("score_files", {})
+    found = {name: folder / name for name in SCORE_FILES if (folder / name).exists()}
+    return [name for name, path in found.items() if hashlib.sha256(path.read_bytes()).hexdigest() != written.get(name)]
 
 
 def _require_room(folder: Path, force: bool) -> None:

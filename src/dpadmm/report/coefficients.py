@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.report.typical import TypicalRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,10 @@ class Coefficients:
         Standard deviations of the values over the privacy noise.
     intercept_errors : (outputs,) ndarray, optional
         The same of the intercepts; given with `errors`.
+    typical : TypicalRow, optional
+        What turns coefficients into effects; without it rows are not scaled.
+    middle : float, optional
+        Of the declared range of a regression's targets: added to the score after the row's scale.
 
     Examples
     --------
@@ -45,6 +50,8 @@ class Coefficients:
     intercepts: NDArray[np.float64]
     errors: NDArray[np.float64] | None = None
     intercept_errors: NDArray[np.float64] | None = None
+    typical: TypicalRow | None = None
+    middle: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.atleast_2d(np.asarray(self.values, dtype=float)))
@@ -75,27 +82,62 @@ class Coefficients:
         order = np.argsort(-self.magnitudes, kind="stable")[:how_many]
         return order[self.magnitudes[order] > 0]
 
+    @property
+    def scale(self) -> float:
+        """Of a typical row."""
+        return 1.0 if self.typical is None else self.typical.scale
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The features, then what else a score is the sum of."""
+        return (*self.names, "(intercept)", *(() if self.middle is None else ("(middle of the target range)",)))
+
     def to_csv(self) -> str:
-        """One line a feature, then the intercept; standard errors in further columns."""
+        """One line a feature, then the intercept; standard errors and effects in further columns."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(self.head)
-        for row, name in enumerate((*self.names, "(intercept)")):
-            writer.writerow([name, *map(repr, self.row(row))])
+        for row, name in enumerate(self.row_names):
+            writer.writerow([name, *self.row(row)])
         return stream.getvalue()
 
     @property
     def head(self) -> tuple[str, ...]:
         """Names of the columns of a table with a row a feature."""
-        single = len(self.outputs) == 1
-        values = ("coefficient",) if single else tuple(self.outputs)
-        errors = ("noise std",) if single else tuple(f"noise std of {output}" for output in self.outputs)
-        return ("feature", *values, *(errors if self.errors is not None else ()))
+        errors = self._of_each("noise std") if self.errors is not None else ()
+        effects = ("typical row scale", *self._of_each("effect"), *self._of_each("effect of one unit"), "unit")
+        return (
+            "feature",
+            *self._of_each("coefficient before row scaling"),
+            *errors,
+            *(() if self.typical is None else effects),
+        )
 
-    def row(self, feature: int) -> list[float]:
-        """Numbers of a feature, in the order of `head`; after the last feature, those of the intercept."""
-        at_intercept = feature == len(self.names)
-        numbers = list(self.intercepts if at_intercept else self.values[:, feature])
-        if self.errors is not None and self.intercept_errors is not None:
-            numbers += list(self.intercept_errors if at_intercept else self.errors[:, feature])
-        return [float(number) for number in numbers]
+    def row(self, feature: int) -> list[float | str]:
+        """What is known of a feature, in the order of `head`; after the features, of the rest of a score."""
+        values, errors = self._numbers(feature)
+        said = [float(number) for number in (*values, *errors)]
+        if self.typical is None:
+            return list(said)
+        scale = self.scale if feature <= len(self.names) else 1.0  # the middle of the range is not scaled
+        effects = [scale * float(value) for value in values]
+        if feature >= len(self.names):
+            return [*said, scale, *effects, *[""] * len(effects), ""]
+        size = self.typical.unit_sizes[feature]
+        return [*said, scale, *effects, *(effect / size for effect in effects), self.typical.units[feature]]
+
+    def _numbers(self, feature: int) -> tuple[Any, Any]:
+        """Values and standard errors, one an output."""
+        errors: Any = ()
+        if feature > len(self.names):
+            values = np.array([self.middle])
+            errors = np.zeros(1) if self.errors is not None else ()
+        elif feature == len(self.names):
+            values, errors = self.intercepts, () if self.intercept_errors is None else self.intercept_errors
+        else:
+            values, errors = self.values[:, feature], () if self.errors is None else self.errors[:, feature]
+        return values, errors
+
+    def _of_each(self, what: str) -> tuple[str, ...]:
+        single = len(self.outputs) == 1
+        return (what,) if single else tuple(f"{what} of {output}" for output in self.outputs)

@@ -1,0 +1,39 @@
+"""The scale of a typical row, known without any row: what turns a coefficient into an effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TypicalRow:
+    """Rows longer than a declared norm are scaled down to it, so that a coefficient counts by the scale of its row.
+
+    Parameters
+    ----------
+    scale : float
+        Of a row that is made from declarations alone.
+    words : str
+        Which row that is.
+    row_norm : float
+        The declared norm.
+    units : sequence of str
+        What the effect of one unit of each feature compares.
+    unit_sizes : sequence of float
+        Raw units that move each feature by one.
+    encoded : bool
+        Whether features are made by a schema: numbers scaled to 0 … 1, categories 0 or 1.
+    """
+
+    scale: float
+    words: str
+    row_norm: float
+    units: Sequence[str]
+    unit_sizes: Sequence[float]
+    encoded: bool
+
+    @property
+    def reach(self) -> str:
+        """How far a feature moves for one effect, for axes."""
+        return "from a feature's lowest to its highest value" if self.encoded else "of one unit of a feature"
