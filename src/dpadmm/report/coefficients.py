@@ -140,4 +140,4 @@ class Coefficients:
 
     def _of_each(self, what: str) -> tuple[str, ...]:
         single = len(self.outputs) == 1
-        return (what,) if single else tuple(f"{what} of {output}" for output in self.outputs)
+        return (what,) if single else tuple(f"{what} for {output}" for output in self.outputs)

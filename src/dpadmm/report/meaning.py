@@ -6,7 +6,7 @@ from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.typical import TypicalRow
 
 _FEATURES = (
-    "A feature is a number scaled to 0 … 1 over its declared range, 1 for yes and 0 for no, or for each category 1 where "
+    "A feature is a number scaled to 0 … 1 over its declared range, 1 for yes and 0 for no, or, for a category, 1 where "
     "the row is of it and 0 elsewhere. "
 )
 _ENCODED = (
