@@ -170,7 +170,7 @@ def test_summary_json_report_and_picture_speak_of_the_scale(tmp_path: Path, caps
 
 def test_bars_are_coefficients_times_the_scale() -> None:
     values = np.array([[2.0, -4.0]])
-    half = TypicalRow(0.5, "a row", 1.0, ("one", "one"), (10.0, 1.0), True)
+    half = TypicalRow(0.5, "a row", 1.0, False, ("one", "one"), (10.0, 1.0), True)
     scaled = Coefficients(("a", "b"), ("s",), values, np.zeros(1), 2 * np.abs(values), np.ones(1), half)
     plain = Coefficients(("a", "b"), ("s",), values / 2, np.zeros(1), np.abs(values), np.ones(1))
     assert coefficient_picture(scaled, "effect") == coefficient_picture(plain, "effect")

@@ -58,7 +58,7 @@ def _typical_row(model: Any, inputs: Sequence[Input], encoded: bool) -> TypicalR
         scale, words = 1.0, "a row that is no longer than the declared norm, and so is not scaled"
     features = [(each.unit, each.unit_size) for each in inputs for _ in range(each.width)]
     units, sizes = zip(*features, strict=True)
-    return TypicalRow(scale, words, rowmap.row_norm, units, sizes, encoded)
+    return TypicalRow(scale, words, rowmap.row_norm, rowmap.intercept, units, sizes, encoded)
 
 
 def score_words(model: Any) -> str:

@@ -6,7 +6,7 @@ from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.typical import TypicalRow
 
 _FEATURES = (
-    "A feature is a number scaled to 0 … 1 over its declared range, 1 for yes and 0 for no, or, for a category, 1 where "
+    "A feature is a number scaled to 0 … 1 over its declared range, 1 for yes and 0 for no, and for a category 1 where "
     "the row is of it and 0 elsewhere. "
 )
 _ENCODED = (
@@ -26,8 +26,10 @@ def meaning(table: Coefficients, score: str) -> str:
         f"{score[:1].upper()}{score[1:]} is s × (intercept + the sum of coefficient × feature){middle}. "
         f"{_FEATURES if typical.encoded else ''}"
         f"The factor s is the row's own scale: a row longer than the declared norm {typical.row_norm:g} is scaled down "
-        f"to it, so s = min(1, {typical.row_norm:g} / length). {_effect(typical)} "
-        "The files score.py and score.sql work out the scale of each row and reproduce the model's predictions."
+        f"to it, so s = min(1, {typical.row_norm:g} / length), where the length is the root of the sum of the squared "
+        f"features{', with 1 more for the intercept' if typical.intercept else ''}. {_effect(typical)} score.py and "
+        "score.sql, unless the model is too large for them, work out the scale of each row and give the model's "
+        "predictions."
     )
 
 

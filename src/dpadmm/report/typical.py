@@ -18,6 +18,8 @@ class TypicalRow:
         Which row that is.
     row_norm : float
         The declared norm.
+    intercept : bool
+        Whether the 1 of an intercept counts in the norm.
     units : sequence of str
         What the effect of one unit of each feature compares.
     unit_sizes : sequence of float
@@ -29,6 +31,7 @@ class TypicalRow:
     scale: float
     words: str
     row_norm: float
+    intercept: bool
     units: Sequence[str]
     unit_sizes: Sequence[float]
     encoded: bool

@@ -38,7 +38,7 @@ def label(value: object) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
         return str(value)
-    return number(value) if isinstance(value, float) else text(str(value))
+    return as_double(number(value)) if isinstance(value, float) else text(str(value))
 
 
 def sayable(value: object) -> bool:
