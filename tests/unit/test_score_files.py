@@ -302,6 +302,8 @@ def test_a_model_that_sql_cannot_hold_has_only_the_python_file(tmp_path: Path) -
         assert set(texts) == {"score.py"}
         assert loaded(texts["score.py"])["predict"]([{odd: 1.0}]) in (["no"], ["yes"])
         assert set(score_files(a_score([Category("c", (odd, "b"))]))) == {"score.py"}
+    for labels in ([b"a", b"b"], [0.5, float("inf")]):
+        assert score_files(a_score([Number("x")], labels=labels)) == {}
     huge = a_score([Number("x")], weights=np.zeros((200_001, 1)))
     assert score_files(huge) == {}
 
@@ -379,6 +381,40 @@ def test_replacing_a_model_leaves_no_file_of_the_other(tmp_path: Path) -> None:
     wide.save(folder, force=True)
     assert not (folder / "score.sql").exists()
     assert (folder / "score.py").exists()
+
+
+def test_blank_lines_and_single_columns_are_read_as_predict_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "score.py").write_text(score_files(a_score([Category("c", ("a", ""), True)]))["score.py"])
+    (tmp_path / "one.csv").write_bytes(b'\xef\xbb\xbf c \r\n"a"\r\n\r\n""\r\n?\r\n')
+    lines = by_python(tmp_path, tmp_path / "one.csv")
+    assert [line[0] == "" for line in lines] == [False, False, True]
+    from dpadmm.tables import read_table
+
+    assert read_table(tmp_path / "one.csv")["c"].tolist() == ["a", "", "?"]
+
+
+@pytest.mark.parametrize("text", ["d\na\n", "c,c\na,a\n", "c,d\na\n"])
+def test_a_table_that_does_not_fit_is_refused_in_words_that_quote_no_cell(tmp_path: Path, text: str) -> None:
+    (tmp_path / "score.py").write_text(score_files(a_score([Category("c", ("a", ""))]))["score.py"])
+    (tmp_path / "wrong.csv").write_text(text)
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        by_python(tmp_path, tmp_path / "wrong.csv")
+    assert caught.value.stderr.decode().startswith("given a table with")
+    score = loaded((tmp_path / "score.py").read_text())
+    with pytest.raises(ValueError, match="given a row of 2 cells; expected 1"):
+        score["predict"]([["a", "b"]])
+
+
+def test_numbers_of_numpy_are_written_as_plain_ones(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    one = np.float64(1.0)
+    model = DPLinearRegression(
+        one, np.float64(1e-5), row_norm=one, target_bounds=(np.float32(-2), np.int64(2)), steps=2
+    )
+    folder = model.fit(X, X[:, 0]).save(tmp_path / "model")
+    assert "np." not in (folder / "score.sql").read_text()
+    score = loaded((folder / "score.py").read_text())
+    np.testing.assert_allclose(score["predict"](X), model.predict(X), rtol=LAST_BITS, atol=LAST_BITS)
 
 
 def test_the_program_in_the_package_does_nothing_by_itself() -> None:

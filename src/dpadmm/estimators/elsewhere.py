@@ -27,12 +27,20 @@ def linear_score(model: Any, inputs: Sequence[Input] | None = None) -> LinearSco
     if inputs is None:
         names = getattr(model, "feature_names_in_", [f"x{i}" for i in range(model.n_features_in_)])
         inputs = plain_inputs([str(name) for name in names], rowmap.lower, rowmap.upper)
+    digest, seeded = statement.plan_digest, bool(statement.seeded)
     return LinearScore(
         inputs,
         np.asarray(model.weights_, dtype=float).reshape(len(model.weights_), -1),
-        rowmap.row_norm,
-        rowmap.intercept,
-        np.asarray(model.classes_).tolist() if hasattr(model, "classes_") else None,
+        float(rowmap.row_norm),
+        bool(rowmap.intercept),
+        _labels(model.classes_) if hasattr(model, "classes_") else None,
         getattr(model, "target_range_", None),
-        Promise(statement.epsilon, statement.delta, statement.relation, statement.seeded, statement.plan_digest),
+        Promise(float(statement.epsilon), float(statement.delta), statement.relation, seeded, digest),
     )
+
+
+def _labels(classes: Any) -> list[Any]:
+    """As a loaded model has them: labels of type object are stored as text."""
+    labels = np.asarray(classes)
+    kept: list[Any] = (labels.astype(str) if labels.dtype.kind == "O" else labels).tolist()
+    return kept

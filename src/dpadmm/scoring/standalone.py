@@ -92,6 +92,8 @@ KINDS: dict[str, Any] = {"number": number, "ranged": ranged, "yes_no": yes_no, "
 
 def features(row: Any) -> list[float] | None:
     """Of one row: a dict by column name, or the cells in the order of COLUMNS. None if a cell has no reading."""
+    if not hasattr(row, "keys") and len(row) != len(COLUMNS):
+        raise ValueError(f"given a row of {len(row)} cells; expected {len(COLUMNS)}, in the order of COLUMNS")
     made: list[float] = []
     for place, column in enumerate(COLUMNS):
         constants = {key: value for key, value in column.items() if key not in ("kind", "name")}
