@@ -115,6 +115,8 @@ def test_a_regression_by_hand_and_its_effects_in_the_unit_of_the_target(tmp_path
     assert peru["unit"] == "this category instead of none"
     gap = float(peru["effect of one unit"]) - float(france["effect of one unit"])
     assert gap == pytest.approx(15, abs=3)
+    assert float(peru["effect against the mean category"]) == pytest.approx(gap / 2, rel=1e-9)
+    assert table["age"]["effect against the mean category"] == ""
     assert float(table["age"]["effect of one unit"]) == pytest.approx(0.4, abs=0.1)
 
 
@@ -170,7 +172,7 @@ def test_summary_json_report_and_picture_speak_of_the_scale(tmp_path: Path, caps
 
 def test_bars_are_coefficients_times_the_scale() -> None:
     values = np.array([[2.0, -4.0]])
-    half = TypicalRow(0.5, "a row", 1.0, False, ("one", "one"), (10.0, 1.0), True)
+    half = TypicalRow(0.5, "a row", 1.0, False, ("one", "one"), (10.0, 1.0), (0, 1), True)
     scaled = Coefficients(("a", "b"), ("s",), values, np.zeros(1), 2 * np.abs(values), np.ones(1), half)
     plain = Coefficients(("a", "b"), ("s",), values / 2, np.zeros(1), np.abs(values), np.ones(1))
     assert coefficient_picture(scaled, "effect") == coefficient_picture(plain, "effect")
@@ -179,7 +181,7 @@ def test_bars_are_coefficients_times_the_scale() -> None:
         for f, t in ((2, half), (1, None))
     ]
     assert coefficient_picture(several[0], "effect") == coefficient_picture(several[1], "effect")
-    assert scaled.row(0) == [2.0, 4.0, 0.5, 1.0, 0.1, "one"]
+    assert scaled.row(0) == [2.0, 4.0, 0.5, 1.0, 0.1, "", "one"]
 
 
 def test_rows_without_declared_ranges_are_taken_as_not_scaled() -> None:
@@ -192,5 +194,5 @@ def test_rows_without_declared_ranges_are_taken_as_not_scaled() -> None:
     model = DPLogisticRegression(1.0, row_norm=10.0, fit_intercept=False, classes=[-1, 1], steps=2, random_state=0)
     found = coefficients_of(model.fit(train.X, train.y), names, plain_inputs(names, None, None), encoded=False)
     assert found.scale == 1.0
-    assert axis_label(model, found) == "effect on the log-odds of one unit of a feature (row scale 1)"
-    assert found.row(0)[1:] == [1.0, found.values[0, 0], found.values[0, 0], "one unit more"]
+    assert axis_label(model, found) == "effect on the log-odds of one unit of a feature\n(row scale 1)"
+    assert found.row(0)[1:] == [1.0, found.values[0, 0], found.values[0, 0], "", "one unit more"]

@@ -56,9 +56,9 @@ def _typical_row(model: Any, inputs: Sequence[Input], encoded: bool) -> TypicalR
         scale = min(1.0, rowmap.row_norm / length)
     else:
         scale, words = 1.0, "a row that is no longer than the declared norm, and so is not scaled"
-    features = [(each.unit, each.unit_size) for each in inputs for _ in range(each.width)]
-    units, sizes = zip(*features, strict=True)
-    return TypicalRow(scale, words, rowmap.row_norm, rowmap.intercept, units, sizes, encoded)
+    features = [(each.unit, each.unit_size, i) for i, each in enumerate(inputs) for _ in range(each.width)]
+    units, sizes, columns = zip(*features, strict=True)
+    return TypicalRow(scale, words, rowmap.row_norm, rowmap.intercept, units, sizes, columns, encoded)
 
 
 def score_words(model: Any) -> str:
@@ -80,7 +80,7 @@ def axis_label(model: Any, coefficients: Coefficients) -> str:
         what = "scores of the classes"
     else:
         what = "log-odds" if hasattr(model, "predict_proba") else "score"
-    return f"effect on the {what} {coefficients.typical.reach} (row scale {coefficients.scale:.3g})"
+    return f"effect on the {what} {coefficients.typical.reach}\n(row scale {coefficients.scale:.3g})"
 
 
 def scale_pair(coefficients: Coefficients) -> tuple[str, str]:

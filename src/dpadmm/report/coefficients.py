@@ -105,7 +105,8 @@ class Coefficients:
     def head(self) -> tuple[str, ...]:
         """Names of the columns of a table with a row a feature."""
         errors = self._of_each("noise std") if self.errors is not None else ()
-        effects = ("typical row scale", *self._of_each("effect"), *self._of_each("effect of one unit"), "unit")
+        kinds = ("effect", "effect of one unit", "effect against the mean category")
+        effects = ("typical row scale", *(name for kind in kinds for name in self._of_each(kind)), "unit")
         return (
             "feature",
             *self._of_each("coefficient before row scaling"),
@@ -122,9 +123,17 @@ class Coefficients:
         scale = self.scale if feature <= len(self.names) else 1.0  # the middle of the range is not scaled
         effects = [scale * float(value) for value in values]
         if feature >= len(self.names):
-            return [*said, scale, *effects, *[""] * len(effects), ""]
-        size = self.typical.unit_sizes[feature]
-        return [*said, scale, *effects, *(effect / size for effect in effects), self.typical.units[feature]]
+            return [*said, scale, *effects, *[""] * (2 * len(effects)), ""]
+        each = [effect / self.typical.unit_sizes[feature] for effect in effects]
+        return [*said, scale, *effects, *each, *self._contrasts(self.typical, feature), self.typical.units[feature]]
+
+    def _contrasts(self, typical: TypicalRow, feature: int) -> list[float | str]:
+        """Of a category: its effects beyond the mean of its column; nothing where there is no other category."""
+        peers = np.flatnonzero(np.asarray(typical.columns) == typical.columns[feature])
+        if len(peers) < 2:
+            return [""] * len(self.outputs)
+        beyond = self.values[:, feature] - self.values[:, peers].mean(axis=1)
+        return [float(value) for value in typical.scale * beyond]
 
     def _numbers(self, feature: int) -> tuple[Any, Any]:
         """Values and standard errors, one an output."""

@@ -11,7 +11,8 @@ _FEATURES = (
 )
 _ENCODED = (
     "what a feature adds at the top of its range compared with the bottom, or a category compared with none, while the "
-    "scale stays the same. The effect of one unit is that of one more year, hour or whatever the raw column counts."
+    "scale stays the same. The effect of one unit is that of one more year, hour or whatever the raw column counts. "
+    "Compare categories with each other, not with none: the effect against the mean category does so."
 )
 _PLAIN = "what one more unit of a feature adds, while the scale stays the same."
 

@@ -24,6 +24,8 @@ class TypicalRow:
         What the effect of one unit of each feature compares.
     unit_sizes : sequence of float
         Raw units that move each feature by one.
+    columns : sequence of int
+        The number of each feature's raw column: the categories of one column share it.
     encoded : bool
         Whether features are made by a schema: numbers scaled to 0 … 1, categories 0 or 1.
     """
@@ -34,9 +36,12 @@ class TypicalRow:
     intercept: bool
     units: Sequence[str]
     unit_sizes: Sequence[float]
+    columns: Sequence[int]
     encoded: bool
 
     @property
     def reach(self) -> str:
         """How far a feature moves for one effect, for axes."""
-        return "from a feature's lowest to its highest value" if self.encoded else "of one unit of a feature"
+        if not self.encoded:
+            return "of one unit of a feature"
+        return "from a feature's lowest to its highest value, or of a category against none"
