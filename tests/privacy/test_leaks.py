@@ -291,7 +291,7 @@ def test_saved_files_hold_no_row(tmp_path):
         assert str(SECRET).encode() not in content
         assert np.float64(SECRET).tobytes() not in content
         assert np.float32(SECRET).tobytes() not in content
-    assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.npz"}
+    assert {path.name for path in tmp_path.iterdir()} == {"model.json", "model.npz", "score.py", "score.sql"}
     assert not any(isinstance(value, np.ndarray) and N in value.shape for value in vars(model).values())
 
 

@@ -114,7 +114,7 @@ def test_nothing_depends_on_the_data(key, tmp_path):
     assert different == []
     assert seen["failure"] is None
     assert seen["warnings"] == []
-    assert {"model.json", "model.npz"} == set(seen["files"])
+    assert {"model.json", "model.npz", "score.py", "score.sql"} == set(seen["files"])
     hidden = more.get("solver") == "noisy-admm"
     assert len([query for query in seen["queries"] if query[0] == "released"]) >= (1 if hidden else 3)
 

@@ -15,6 +15,7 @@ from dpadmm.cli.model_folder import MODEL_FILES
 from dpadmm.errors import FileProblem
 from dpadmm.tables import Schema
 
+COEFFICIENT = "feature,coefficient before row scaling"
 ENOUGH = ("--epsilon", "20")
 """For standard errors: so few rows tell too little at a smaller ε."""
 
@@ -61,7 +62,7 @@ def test_standard_errors_reach_report_predictions_and_json(tmp_path: Path, capsy
     assert run(fit_arguments(tmp_path, *ENOUGH, "--json")) == 0
     assert json.loads(capsys.readouterr().out)["standard_errors"] is True
     model = tmp_path / "model"
-    assert (model / "coefficients.csv").read_text().startswith("feature,coefficient,noise std\n")
+    assert (model / "coefficients.csv").read_text().startswith(f"{COEFFICIENT},noise std,")
     assert "rows held fixed" in (model / "report.html").read_text()
     out = tmp_path / "predictions.csv"
     assert run(["predict", str(model), str(tmp_path / "train.csv"), "--out", str(out), "--std"]) == 0
@@ -69,7 +70,7 @@ def test_standard_errors_reach_report_predictions_and_json(tmp_path: Path, capsy
     capsys.readouterr()
     assert run(fit_arguments(tmp_path, *ENOUGH, "--json", "--force", "--no-standard-errors")) == 0
     assert json.loads(capsys.readouterr().out)["standard_errors"] is False
-    assert (model / "coefficients.csv").read_text().startswith("feature,coefficient\n")
+    assert (model / "coefficients.csv").read_text().startswith(f"{COEFFICIENT},typical")
     assert run(["predict", str(model), str(tmp_path / "train.csv"), "--out", str(out), "--std", "--force"]) != 0
 
 
@@ -215,7 +216,7 @@ def test_several_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     write_inputs(tmp_path, SCHEMA.replace('["well", "ill"]', '["well", "ill", "dead"]'))
     assert run(fit_arguments(tmp_path, "--penalty", "nuclear")) == 0
     head = (tmp_path / "model" / "coefficients.csv").read_text().splitlines()[0]
-    assert head == "feature,well,ill,dead"
+    assert head.split(",")[1:4] == [f"coefficient before row scaling for {label}" for label in ("well", "ill", "dead")]
     assert run(fit_arguments(tmp_path, "--model", "svm", "--force")) == 2
     assert "two classes" in capsys.readouterr().err
 

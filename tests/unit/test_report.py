@@ -56,7 +56,7 @@ def test_folder_holds_every_file(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "statement.json").read_text())["epsilon"] == 1.0
     assert (tmp_path / "statement.txt").read_text().startswith("This model is (1, 1e-05)-differentially private")
     lines = (tmp_path / "coefficients.csv").read_text().splitlines()
-    assert lines[0] == "feature,coefficient"
+    assert lines[0] == "feature,coefficient before row scaling"
     assert lines[-1] == "(intercept),0.5"
     assert (tmp_path / "coefficients.png").read_bytes().startswith(PNG)
     assert (tmp_path / "report.html").stat().st_size < 300_000
@@ -103,13 +103,15 @@ def test_coefficients_of_another_shape_are_refused() -> None:
 
 def test_csv_of_several_outputs_is_quoted() -> None:
     table = Coefficients(('a,"b"', "c"), ("u", "v"), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5.0, 6.0]))
-    assert table.to_csv() == 'feature,u,v\n"a,""b""",1.0,3.0\nc,2.0,4.0\n(intercept),5.0,6.0\n'
+    head = "feature,coefficient before row scaling for u,coefficient before row scaling for v\n"
+    assert table.to_csv() == head + '"a,""b""",1.0,3.0\nc,2.0,4.0\n(intercept),5.0,6.0\n'
 
 
 def test_standard_errors_are_shown_and_explained() -> None:
     errors = np.array([[0.5, 0.25]])
     table = Coefficients(("a", "b"), ("s",), np.array([[1.0, 2.0]]), np.array([3.0]), errors, np.array([0.125]))
-    assert table.to_csv() == "feature,coefficient,noise std\na,1.0,0.5\nb,2.0,0.25\n(intercept),3.0,0.125\n"
+    head = "feature,coefficient before row scaling,noise std\n"
+    assert table.to_csv() == head + "a,1.0,0.5\nb,2.0,0.25\n(intercept),3.0,0.125\n"
     page = report_page(dataclasses.replace(report(), coefficients=table), PNG)
     assert "<td>0.125</td>" in page
     assert "rows held fixed" in page
@@ -117,7 +119,7 @@ def test_standard_errors_are_shown_and_explained() -> None:
     plain = Coefficients(("a", "b"), ("s",), table.values, table.intercepts)
     assert coefficient_picture(table, "log-odds") != coefficient_picture(plain, "log-odds")
     several = Coefficients(("a",), ("u", "v"), np.ones((2, 1)), np.ones(2), np.ones((2, 1)), np.ones(2))
-    assert several.to_csv().startswith("feature,u,v,noise std of u,noise std of v\n")
+    assert several.head[3:] == ("noise std for u", "noise std for v")
     with pytest.raises(InvalidParameter):
         Coefficients(("a", "b"), ("s",), table.values, table.intercepts, np.ones((1, 3)), np.ones(1))
 

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from dpadmm.cli import options
-from dpadmm.cli.model_folder import MODEL_FILES, coefficients_of, write_model_folder
+from dpadmm.cli.effects import axis_label, coefficients_of, score_words
+from dpadmm.cli.model_folder import MODEL_FILES, write_model_folder
 from dpadmm.cli.outputs import new_folder, told
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_pairs, working
 from dpadmm.datasets import Dataset, make_demo
-from dpadmm.report import Report
+from dpadmm.report import Coefficients, Report
+from dpadmm.scoring.inputs import plain_inputs
 
 HELP = """\
 Train a private sparse model on simulated data and write a report.
@@ -90,7 +92,7 @@ def _declared(epsilon: float, delta: float, solver: str) -> Any:
 
 def _outcome(model: Any, train: Dataset, test: Dataset) -> Outcome:
     relevant = {int(i) for i in train.extras["relevant"]}
-    largest = coefficients_of(model, tuple(train.feature_names or ())).largest(len(relevant))
+    largest = _coefficients(model, train).largest(len(relevant))
     return Outcome(
         model,
         accuracy=float(np.mean(model.predict(test.X) == test.y)),
@@ -111,7 +113,13 @@ def _accuracy_without_privacy(model: Any, train: Dataset, test: Dataset) -> floa
     return float(np.mean(np.where(model.row_map_.apply(test.X) @ exact > 0, 1, -1) == test.y))
 
 
+def _coefficients(model: Any, train: Dataset) -> Coefficients:
+    names = tuple(train.feature_names or ())
+    return coefficients_of(model, names, plain_inputs(names, None, None), encoded=False)
+
+
 def _report(outcome: Outcome, train: Dataset) -> Report:
+    coefficients = _coefficients(outcome.model, train)
     return Report(
         title="A private sparse model of simulated data",
         subtitle=f"{train.X.shape[0]:,} rows, {train.X.shape[1]} correlated features, {outcome.relevant} relevant "
@@ -119,8 +127,9 @@ def _report(outcome: Outcome, train: Dataset) -> Report:
         results=outcome.results(),
         statement=outcome.model.privacy_,
         plan=outcome.model.plan_,
-        coefficients=coefficients_of(outcome.model, tuple(train.feature_names or ())),
-        axis_label="coefficient, in log-odds per unit of a feature",
+        coefficients=coefficients,
+        axis_label=axis_label(outcome.model, coefficients),
+        score=score_words(outcome.model),
         relevant={int(i) for i in train.extras["relevant"]},
     )
 

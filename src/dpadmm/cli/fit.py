@@ -8,17 +8,12 @@ from typing import Any
 
 from dpadmm.cli import options
 from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
+from dpadmm.cli.effects import axis_label, coefficients_of, scale_pair, score_words
 from dpadmm.cli.ending import Training
-from dpadmm.cli.model_folder import (
-    MODEL_FILES,
-    coefficients_of,
-    features_of,
-    training_rows,
-    weights_of,
-    write_model_folder,
-)
+from dpadmm.cli.model_folder import MODEL_FILES, features_of, training_rows, weights_of, write_model_folder
 from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
+from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.cli.remarks import remarks_told
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import Diverged
@@ -45,13 +40,6 @@ Examples
   dpadmm fit patients.csv --schema patients.toml --epsilon 1 --delta 1e-6 \\
       --penalty graph --private-graph 0.2 --out model   # the graph is learned with a fifth of the budget
 """
-
-MEANINGS = {
-    "logistic": "coefficient in the log-odds, each feature scaled to its declared range",
-    "svm": "coefficient in the score, each feature scaled to its declared range",
-    "regression": "coefficient in units of the target, each feature scaled to its declared range",
-    "huber": "coefficient in units of the target, each feature scaled to its declared range",
-}
 
 
 def fit(
@@ -141,20 +129,22 @@ def _about_errors(request: FitRequest, model: Any) -> str:
 
 def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
     assert schema.target is not None
+    coefficients = coefficients_of(model, schema.feature_names, raw_columns(schema))
     return Report(
         title=f"Private model of {schema.target.column}",
         subtitle=f"{type(model).__name__}, penalty {request.penalty}, solver {model.privacy_.solver}",
         results=(),
         statement=model.privacy_,
         plan=model.plan_,
-        coefficients=coefficients_of(model, schema.feature_names),
+        coefficients=coefficients,
         edges=getattr(model, "graph_", None),
-        axis_label=MEANINGS[request.model],
+        axis_label=axis_label(model, coefficients),
+        score=score_words(model),
     )
 
 
 def _tell(request: FitRequest, model: Any, schema: Schema, told: list[dict[str, str]]) -> None:
-    coefficients = coefficients_of(model, schema.feature_names)
+    coefficients = coefficients_of(model, schema.feature_names, raw_columns(schema))
     if request.json:
         print_json(
             {
@@ -162,11 +152,12 @@ def _tell(request: FitRequest, model: Any, schema: Schema, told: list[dict[str, 
                 "model": type(model).__name__,
                 "features": schema.n_features,
                 "nonzero": coefficients.nonzero,
+                "typical_row_scale": coefficients.scale,
                 "steps": model.n_iter_,
                 "standard_errors": model.noise_was_replayed,
                 "privacy": model.privacy_.to_dict(),
                 "warnings": told,
-                "files": list(MODEL_FILES),
+                "files": [name for name in MODEL_FILES if (request.out / name).exists()],
             }
         )
         return
@@ -177,6 +168,7 @@ def _tell(request: FitRequest, model: Any, schema: Schema, told: list[dict[str, 
         [
             ("model", f"{type(model).__name__}, penalty {request.penalty}"),
             ("coefficients", f"{coefficients.nonzero} of {schema.n_features} are not zero"),
+            scale_pair(coefficients),
             ("solver", f"{model.privacy_.solver}, {model.n_iter_:,} steps"),
             ("standard errors", _about_errors(request, model)),
             *promise_pairs(model.privacy_, request.out, request.dataset),

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpadmm._version import __version__
+from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.privacy.wording import EARLIER
-from dpadmm.report import REPORT_FILES, Coefficients, Report, promise_texts, write_report
+from dpadmm.report import REPORT_FILES, Report, promise_texts, write_report
+from dpadmm.scoring import SCORE_FILES
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy
 
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from dpadmm.cli.declaration import FitRequest
 
 SCHEMA_FILE = "schema.toml"
-MODEL_FILES = ("model.npz", "model.json", SCHEMA_FILE, *REPORT_FILES)
+MODEL_FILES = ("model.npz", "model.json", *SCORE_FILES, SCHEMA_FILE, *REPORT_FILES)
+"""What a folder may hold; a model whose names or size SQL cannot take has no `score.sql`."""
 
 
 def write_model_folder(folder: Path, model: Any, report: Report, schema: Schema | None) -> None:
     """Write everything into an existing folder, which `new_folder` flushes to the disk."""
     from dpadmm.estimators.persistence import model_files
 
-    for name, content in model_files(model).items():
+    for name, content in model_files(model, None if schema is None else raw_columns(schema)).items():
         (folder / name).write_bytes(content)
     if schema is not None:
         (folder / SCHEMA_FILE).write_text(schema.to_toml(), encoding="utf-8")
@@ -37,10 +38,11 @@ def write_model_folder(folder: Path, model: Any, report: Report, schema: Schema 
 
 def read_model(folder: Path) -> Any:
     """The model of a folder, its statement checked against its plan and against the files that repeat them."""
-    from dpadmm.estimators.persistence import load_model
+    from dpadmm.estimators.persistence import changed_score_files, load_model
 
     model = load_model(folder)
     wrong = [name for name, text in _promised(folder, model).items() if not _says(folder / name, text)]
+    wrong += changed_score_files(folder)
     if wrong:
         raise FileProblem(
             f"{folder}, whose {' and '.join(wrong)} contradict{'s' if len(wrong) == 1 else ''} its model",
@@ -132,11 +134,3 @@ def features_of(encoded: EncodedTable) -> Any:
     import pandas as pd
 
     return pd.DataFrame(encoded.X, columns=list(encoded.feature_names), copy=False)
-
-
-def coefficients_of(model: Any, names: tuple[str, ...]) -> Coefficients:
-    """Names joined to the released numbers, and to their standard errors if those were computed."""
-    values = np.atleast_2d(model.coef_)
-    outputs = ("score",) if len(values) == 1 else tuple(str(label) for label in model.classes_)
-    errors = (model.coef_std_, np.atleast_1d(model.intercept_std_)) if model.noise_was_replayed else (None, None)
-    return Coefficients(names, outputs, values, np.atleast_1d(model.intercept_), *errors)

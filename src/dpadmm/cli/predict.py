@@ -19,7 +19,8 @@ from dpadmm.report.cells import as_text
 HELP = """\
 Write one prediction for each row of a table, in its order.
 
-A prediction tells about the row it was made from: treat the output like the table.
+A prediction tells about the row it was made from: treat the output like the table. The files score.py and \
+score.sql in the model folder make the same predictions without dpadmm.
 
 \b
 Examples

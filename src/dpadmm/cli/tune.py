@@ -12,18 +12,12 @@ import typer
 
 from dpadmm.cli import options
 from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema
+from dpadmm.cli.effects import axis_label, coefficients_of, score_words
 from dpadmm.cli.ending import Training
-from dpadmm.cli.fit import MEANINGS
-from dpadmm.cli.model_folder import (
-    MODEL_FILES,
-    coefficients_of,
-    features_of,
-    read_encoded,
-    weights_of,
-    write_model_folder,
-)
+from dpadmm.cli.model_folder import MODEL_FILES, features_of, read_encoded, weights_of, write_model_folder
 from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
+from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.cli.remarks import remarks_told
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import BudgetExceeded, InvalidParameter
@@ -290,15 +284,17 @@ def _outcome(search: DPSearchCV) -> list[tuple[str, str]]:
 def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
     assert schema.target is not None
     best = search.best_estimator_
+    coefficients = coefficients_of(best, schema.feature_names, raw_columns(schema))
     return Report(
         title=f"Private model of {schema.target.column}",
         subtitle=f"{type(best).__name__}, winner of a private search, solver {best.privacy_.solver}",
         results=_outcome(search),
         statement=search.privacy_,
         plan=search.plan_,
-        coefficients=coefficients_of(best, schema.feature_names),
+        coefficients=coefficients,
         edges=getattr(best, "graph_", None),
-        axis_label=MEANINGS[request.fit.model],
+        axis_label=axis_label(best, coefficients),
+        score=score_words(best),
     )
 
 
@@ -315,7 +311,7 @@ def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema, told: list[d
                 "cost": summarise(search.plan_),
                 "privacy": search.privacy_.to_dict(),
                 "warnings": told,
-                "files": list(MODEL_FILES),
+                "files": [name for name in MODEL_FILES if (fit.out / name).exists()],
             }
         )
         return

@@ -365,6 +365,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, force: bool = False) -> Path:
         """Write the model as a folder of `model.npz` and `model.json`; no pickle. See `dpadmm.load_model`.
 
+        `score.py` and `score.sql` beside them score rows without this library (docs/coefficients.md).
         A folder that holds anything is refused; with `force` an earlier model is replaced.
         """
         from dpadmm.estimators.persistence import save_model

@@ -92,7 +92,8 @@ ATTRIBUTES = """
     Attributes
     ----------
     coef_, intercept_ : ndarray
-        In the units of the raw features.
+        In the units of the raw features, for a row that is not scaled. A row longer than `row_norm` counts by its
+        own scale, so that `X @ coef_.T + intercept_` is not its score (docs/coefficients.md).
     coef_std_, intercept_std_ : ndarray
         Standard deviations of the coefficients over the privacy noise, the rows held fixed; computed when first asked
         for, by replays of the plan on the released answers (docs/uncertainty.md). Only for solver "auto".

@@ -18,6 +18,7 @@ from dpadmm.estimators.uncertainty import NOT_COMPUTED
 from dpadmm.privacy.selection import plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.scoring import SCORE_FILES
 from dpadmm.solvers.auto.spread.replay import Spread
 from dpadmm.stored import (
     entries,
@@ -35,13 +36,13 @@ from dpadmm.stored import (
 )
 
 FORMAT = 1
-FILES = ("model.npz", "model.json")
+FILES = ("model.npz", "model.json", *SCORE_FILES)
 MODELS: dict[str, type[Any]] = {
     model.__name__: model for model in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)
 }
 NEEDED = ("format", "library_version", "model", "parameters", "row_map", "n_iter", "n_features", "feature_names")
 PROMISED = ("plan", "privacy", "numbers_sha256", "checksum")
-POSSIBLE = ("target_range", "graph", "no_standard_errors")
+POSSIBLE = ("target_range", "graph", "no_standard_errors", "score_files")
 
 Numbers = dict[str, NDArray[Any]]
 
@@ -92,6 +93,7 @@ def _rebuilt(words: dict[str, Any], content: bytes) -> Any:
         raise unreadable("a model", "of another version, or whose description was changed after it was written")
     if hashlib.sha256(content).hexdigest() != words["numbers_sha256"]:
         raise unreadable("a model", "whose two files do not belong together")
+    exactly(words.get("score_files", {}), "the checksums of score files", (), SCORE_FILES)
     numbers = read_numbers(content)
     model = MODELS[words["model"]](**entries(words["parameters"], "the parameters of a model"))
     _set_sizes(model, words, numbers)

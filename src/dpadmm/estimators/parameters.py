@@ -58,7 +58,7 @@ def require_plain_options(options: Mapping[str, Any]) -> None:
     """Options of a solver are names, flags, or numbers within the floating-point range."""
     for name, value in options.items():
         plain = value is None or isinstance(value, (str, bool, int, float, np.generic))
-        if name != "smoother" and not (plain and _is_one_number(value)):
+        if name not in ("smoother", "rules") and not (plain and _is_one_number(value)):
             raise InvalidParameter(f"solver_options[{name!r}]={shown(value)}", "one number or name", "correct it")
 
 

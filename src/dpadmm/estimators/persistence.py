@@ -1,10 +1,14 @@
-"""Models as a folder of two files, `model.npz` (numbers) and `model.json` (words): no pickle, nothing executable."""
+"""Models as a folder: `model.npz` (numbers), `model.json` (words), and files that score rows elsewhere; no pickle.
+
+A model is loaded from the first two alone: nothing of a folder is ever executed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import numpy as np
 
 from dpadmm._version import __version__
 from dpadmm.errors import FileProblem, PromiseBroken
+from dpadmm.estimators.elsewhere import linear_score
 from dpadmm.estimators.linear import DPLinearRegression
 from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
 from dpadmm.estimators.stored_graph import is_matrix, to_arrays
@@ -20,14 +25,15 @@ from dpadmm.files import why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.scoring import SCORE_FILES, Input, score_files
 
 
-def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
+def save_model(model: Any, path: str | Path, force: bool = False, inputs: Sequence[Input] | None = None) -> Path:
     """Write a fitted model into folder `path`.
 
     The folder appears, or replaces an earlier one, as a whole, and is on the disk, flushed, when this returns. If it
-    cannot be written, what was there before is there still. `model.json` names the checksum of its `model.npz`, so that
-    a statement is never read beside the weights of another model.
+    cannot be written, what was there before is there still. `model.json` names the checksums of the others, so that a
+    statement is never read beside the weights of another model.
 
     Parameters
     ----------
@@ -38,6 +44,8 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     force : bool
         Replace an earlier model. A folder that holds other files, such as a report, is refused all the same: they would
         speak of the model that was there.
+    inputs : sequence of Input, optional
+        Raw columns that became the features, for the files that score raw rows; without them a feature is a column.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -51,7 +59,7 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
             "a folder that can be read and written",
             "choose another folder",
         ) from None
-    files = model_files(model)
+    files = model_files(model, inputs)
     try:
         write_folder(folder, files, force)
     except OSError as problem:
@@ -64,7 +72,7 @@ def save_model(model: Any, path: str | Path, force: bool = False) -> Path:
     return folder
 
 
-def model_files(model: Any) -> dict[str, bytes]:
+def model_files(model: Any, inputs: Sequence[Input] | None = None) -> dict[str, bytes]:
     """What the files of a fitted model hold, by name."""
     arrays = {"weights": model.weights_, "coef": model.coef_, "intercept": np.asarray(model.intercept_)}
     if hasattr(model, "classes_"):
@@ -75,10 +83,16 @@ def model_files(model: Any) -> dict[str, bytes]:
         arrays["spread_weights"] = model._spread.weights.astype(np.float32)
         arrays["spread_margins"] = model._spread.margins.astype(np.float32)
     numbers = _npz(arrays)
-    description = {**_description(model), "numbers_sha256": hashlib.sha256(numbers).hexdigest()}
+    texts = {name: text.encode() for name, text in score_files(linear_score(model, inputs)).items()}
+    checksums = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
+    description = {
+        **_description(model),
+        "numbers_sha256": hashlib.sha256(numbers).hexdigest(),
+        "score_files": checksums,
+    }
     description = json.loads(json.dumps(description, default=_plain_number))
     words = json.dumps({**description, "checksum": checksum(description)}, indent=2).encode()
-    return dict(zip(FILES, (numbers, words), strict=True))
+    return {"model.npz": numbers, "model.json": words, **texts}
 
 
 def load_model(path: str | Path) -> Any:
@@ -103,6 +117,13 @@ def load_model(path: str | Path) -> Any:
             "train the model again, and do not edit its files",
         ) from None
     return model
+
+
+def changed_score_files(folder: Path) -> list[str]:
+    """Files for scoring elsewhere that are not as they were written with the model; absent ones are no matter."""
+    written = json.loads((folder / "model.json").read_text()).get("score_files", {})
+    found = {name: folder / name for name in SCORE_FILES if (folder / name).exists()}
+    return [name for name, path in found.items() if hashlib.sha256(path.read_bytes()).hexdigest() != written.get(name)]
 
 
 def _require_room(folder: Path, force: bool) -> None:

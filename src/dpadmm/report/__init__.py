@@ -5,12 +5,14 @@ from dpadmm.report.content import Report
 from dpadmm.report.folder import REPORT_FILES, promise_texts, write_report
 from dpadmm.report.metrics import classification_metrics, regression_metrics
 from dpadmm.report.spending import Spending, spending_picture
+from dpadmm.report.typical import TypicalRow
 
 __all__ = [
     "REPORT_FILES",
     "Coefficients",
     "Report",
     "Spending",
+    "TypicalRow",
     "classification_metrics",
     "promise_texts",
     "regression_metrics",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.report.cells import as_text
+from dpadmm.report.typical import TypicalRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,10 @@ class Coefficients:
         Standard deviations of the values over the privacy noise.
     intercept_errors : (outputs,) ndarray, optional
         The same of the intercepts; given with `errors`.
+    typical : TypicalRow, optional
+        What turns coefficients into effects; without it rows are not scaled.
+    middle : float, optional
+        Of the declared range of a regression's targets: added to the score after the row's scale.
 
     Examples
     --------
@@ -46,6 +51,8 @@ class Coefficients:
     intercepts: NDArray[np.float64]
     errors: NDArray[np.float64] | None = None
     intercept_errors: NDArray[np.float64] | None = None
+    typical: TypicalRow | None = None
+    middle: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", np.atleast_2d(np.asarray(self.values, dtype=float)))
@@ -76,30 +83,75 @@ class Coefficients:
         order = np.argsort(-self.magnitudes, kind="stable")[:how_many]
         return order[self.magnitudes[order] > 0]
 
-    def to_csv(self) -> str:
-        """One line a feature, then the intercept; standard errors in further columns.
+    @property
+    def scale(self) -> float:
+        """Of a typical row."""
+        return 1.0 if self.typical is None else self.typical.scale
 
-        Names are texts from elsewhere: see `dpadmm.report.cells`. Numbers stay numbers.
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """The features, then what else a score is the sum of."""
+        return (*self.names, "(intercept)", *(() if self.middle is None else ("(middle of the target range)",)))
+
+    def to_csv(self) -> str:
+        """One line a feature, then the intercept; standard errors and effects in further columns.
+
+        Names and units are texts from elsewhere: see `dpadmm.report.cells`. Numbers stay numbers.
         """
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(map(as_text, self.head))
-        for row, name in enumerate((*self.names, "(intercept)")):
-            writer.writerow([as_text(name), *map(repr, self.row(row))])
+        for row, name in enumerate(self.row_names):
+            cells = (as_text(cell) if isinstance(cell, str) else cell for cell in self.row(row))
+            writer.writerow([as_text(name), *cells])
         return stream.getvalue()
 
     @property
     def head(self) -> tuple[str, ...]:
         """Names of the columns of a table with a row a feature."""
-        single = len(self.outputs) == 1
-        values = ("coefficient",) if single else tuple(self.outputs)
-        errors = ("noise std",) if single else tuple(f"noise std of {output}" for output in self.outputs)
-        return ("feature", *values, *(errors if self.errors is not None else ()))
+        errors = self._of_each("noise std") if self.errors is not None else ()
+        kinds = ("effect", "effect of one unit", "effect against the mean category")
+        effects = ("typical row scale", *(name for kind in kinds for name in self._of_each(kind)), "unit")
+        return (
+            "feature",
+            *self._of_each("coefficient before row scaling"),
+            *errors,
+            *(() if self.typical is None else effects),
+        )
 
-    def row(self, feature: int) -> list[float]:
-        """Numbers of a feature, in the order of `head`; after the last feature, those of the intercept."""
-        at_intercept = feature == len(self.names)
-        numbers = list(self.intercepts if at_intercept else self.values[:, feature])
-        if self.errors is not None and self.intercept_errors is not None:
-            numbers += list(self.intercept_errors if at_intercept else self.errors[:, feature])
-        return [float(number) for number in numbers]
+    def row(self, feature: int) -> list[float | str]:
+        """What is known of a feature, in the order of `head`; after the features, of the rest of a score."""
+        values, errors = self._numbers(feature)
+        said = [float(number) for number in (*values, *errors)]
+        if self.typical is None:
+            return list(said)
+        scale = self.scale if feature <= len(self.names) else 1.0  # the middle of the range is not scaled
+        effects = [scale * float(value) for value in values]
+        if feature >= len(self.names):
+            return [*said, scale, *effects, *[""] * (2 * len(effects)), ""]
+        each = [effect / self.typical.unit_sizes[feature] for effect in effects]
+        return [*said, scale, *effects, *each, *self._contrasts(self.typical, feature), self.typical.units[feature]]
+
+    def _contrasts(self, typical: TypicalRow, feature: int) -> list[float | str]:
+        """Of a category: its effects beyond the mean of its column; nothing where there is no other category."""
+        peers = np.flatnonzero(np.asarray(typical.columns) == typical.columns[feature])
+        if len(peers) < 2:
+            return [""] * len(self.outputs)
+        beyond = self.values[:, feature] - self.values[:, peers].mean(axis=1)
+        return [float(value) for value in typical.scale * beyond]
+
+    def _numbers(self, feature: int) -> tuple[Any, Any]:
+        """Values and standard errors, one an output."""
+        errors: Any = ()
+        if feature > len(self.names):
+            values = np.array([self.middle])
+            errors = np.zeros(1) if self.errors is not None else ()
+        elif feature == len(self.names):
+            values, errors = self.intercepts, () if self.intercept_errors is None else self.intercept_errors
+        else:
+            values, errors = self.values[:, feature], () if self.errors is None else self.errors[:, feature]
+        return values, errors
+
+    def _of_each(self, what: str) -> tuple[str, ...]:
+        single = len(self.outputs) == 1
+        return (what,) if single else tuple(f"{what} for {output}" for output in self.outputs)

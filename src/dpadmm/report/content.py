@@ -24,7 +24,9 @@ class Report:
     statement, plan, coefficients
         Of the released model.
     axis_label : str
-        What a coefficient means.
+        What a bar of the picture means.
+    score : str
+        What the score is, in the words of a sentence: "the log-odds of ill".
     relevant : collection of int, optional
         Features known to matter (simulated data only).
     edges : sequence of (i, j, weight), optional
@@ -38,5 +40,6 @@ class Report:
     plan: Plan | SearchPlan
     coefficients: Coefficients
     axis_label: str
+    score: str = "the score"
     relevant: Collection[int] | None = None
     edges: Sequence[tuple[int, int, float]] | None = None

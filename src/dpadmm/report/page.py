@@ -13,6 +13,7 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording import rounded_down, rounded_up
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
+from dpadmm.report.meaning import meaning
 from dpadmm.report.styles import STYLES
 
 MOST_LISTED = 30
@@ -53,6 +54,7 @@ $results
 </section>
 <section>
 <h2>Coefficients</h2>
+$meant
 <figure><img alt="$picture_text" src="data:image/png;base64,$picture"></figure>
 <details><summary>The $listed largest as a table</summary>
 <div class="scroll">$coefficients</div></details>
@@ -96,10 +98,11 @@ def report_page(report: Report, picture: bytes) -> str:
         achieved=rounded_up(statement.epsilon_achieved),
         proof=escape(statement.proof_status),
         picture=base64.b64encode(picture).decode("ascii"),
-        picture_text=f"The {len(listed)} largest coefficients of the model",
+        picture_text=f"The {len(listed)} largest coefficients of the model, at the scale of a typical row",
         listed=len(listed),
         coefficients=_coefficient_table(coefficients, listed.tolist()),
         graph=_graph(report),
+        meant=_meant(report),
         errors=_errors(coefficients),
         assumptions="".join(f"<li>{escape(_sentence(each))}</li>" for each in statement.assumptions),
         arithmetic=escape(statement.arithmetic),
@@ -183,9 +186,18 @@ def _query_cells(query: Query, whole: str) -> tuple[str, ...]:
 
 
 def _coefficient_table(table: Coefficients, listed: Sequence[int]) -> str:
-    names = (*table.names, "(intercept)")
-    rows = [(names[i], *(f"{value:.4g}" for value in table.row(i))) for i in (*listed, len(table.names))]
+    names = table.row_names
+    rows = [(names[i], *map(_cell, table.row(i))) for i in (*listed, *range(len(table.names), len(names)))]
     return _table(table.head, rows, "numbers")
+
+
+def _cell(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"
+
+
+def _meant(report: Report) -> str:
+    text = meaning(report.coefficients, report.score)
+    return f"<p>{escape(text)}</p>" if text else ""
 
 
 def _errors(table: Coefficients) -> str:

@@ -1,4 +1,4 @@
-"""The coefficient picture: bars for one output, a heat map for several."""
+"""The picture of the coefficients at the scale of a typical row: bars for one output, a heat map for several."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ INK, QUIET = "#1d2730", "#66727d"
 
 
 def coefficient_picture(table: Coefficients, axis_label: str, relevant: Collection[int] | None = None) -> bytes:
-    """Draw the largest coefficients as a PNG, with lines of one standard error to each side where they are known.
+    """Draw the largest coefficients, times the scale of a typical row, as a PNG.
+
+    Lines of one standard error go to each side where they are known.
 
     Parameters
     ----------
     table : Coefficients
     axis_label : str
-        What a coefficient means.
+        What a bar or a colour means.
     relevant : collection of int, optional
         Features known to matter (simulated data only); the others are drawn pale.
     """
@@ -58,13 +60,14 @@ def _canvas(rows: int, wide: int) -> tuple[Figure, Axes]:
 
 
 def _bars(axes: Axes, table: Coefficients, chosen: Any, axis_label: str, relevant: Collection[int] | None) -> None:
-    values = table.values[0, chosen]
+    values = table.scale * table.values[0, chosen]
     known = np.array([relevant is None or int(i) in relevant for i in chosen])
     colours = np.where(known, np.where(values > 0, RAISES, LOWERS), OTHERS)
     heights = np.arange(len(chosen))
     axes.barh(heights, values, color=colours.tolist(), height=0.68, zorder=2)
     if table.errors is not None:
-        axes.errorbar(values, heights, xerr=table.errors[0, chosen], fmt="none", ecolor=INK, elinewidth=0.9, zorder=4)
+        errors = table.scale * table.errors[0, chosen]
+        axes.errorbar(values, heights, xerr=errors, fmt="none", ecolor=INK, elinewidth=0.9, zorder=4)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=3)
     axes.set_yticks(heights, [_short(table.names[i]) for i in chosen])
     axes.set_ylim(len(chosen) - 0.4, -0.6)
@@ -91,7 +94,7 @@ def _legend(axes: Axes, values: Any, known: Any) -> None:
 def _heat_map(figure: Figure, axes: Axes, table: Coefficients, chosen: Any, axis_label: str) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    values = table.values[:, chosen].T
+    values = table.scale * table.values[:, chosen].T
     limit = float(np.abs(values).max())
     colours = LinearSegmentedColormap.from_list("diverging", [LOWERS, "#ffffff", RAISES])
     image = axes.imshow(values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
