@@ -16,7 +16,7 @@ from dpadmm import kernels
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy, require_valid
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
-from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
+from dpadmm.estimators.input import feature_table, label_column
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.progress import progress_observer
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
@@ -37,6 +37,8 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.holders import brought_here, named
+from dpadmm.rows.tables import numeric_table, public_form, with_names
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -301,27 +303,28 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:
         """The table, left where it is if it is not in memory."""
         held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
-        return InMemory(*self._validated(X, y)) if held is None else held
+        return self._validated(X, y) if held is None else held
 
     @property
     def _reads_classes(self) -> bool:
         return getattr(self, "classes", ()) is None
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def _validated(self, table: Any, y: Any) -> InMemory:
         tolerant = self.invalid_rows == "zero"
         if y is None:
             raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
-        X = feature_table(X, tolerant, self)
-        y = one_column(y)
+        X = feature_table(table, tolerant, self)
+        y = label_column(y)
         if len(y) != X.shape[0]:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
-        return X, y
+        return InMemory(X, y, public_form(table, X, refuses=not tolerant))
 
     # -- use -----------------------------------------------------------------------------------------------------
 
     def _mapped(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, numeric_table(X), reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X = with_names(numeric_table(X), X)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
         return self.row_map_.apply(X)
 
     def _margin_std(self, X: Any) -> NDArray[np.float64]:

@@ -142,7 +142,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._require_granular()
         model = self._model()
         classes = getattr(model, "classes", None)
-        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
+        labels = np.arange(n_classes) if classes is None else classes
         nominal = n_rows if model.n_rows is None else int(model.n_rows)
         return self._plan(nominal, n_features, self._overrides(labels), weighted=False)
 
@@ -198,7 +198,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             raise InvalidParameter("scoring='accuracy' of a regression", "scoring='loss'", "choose the loss")
         return make_score(name, self.score_bound)
 
-    def _overrides(self, classes: NDArray[Any] | None) -> dict[str, Any]:
+    def _overrides(self, classes: Any) -> dict[str, Any]:
         """What every trial has in common; its budget and row count come with the plan."""
         shared: dict[str, Any] = {"ledger": None, "dataset": None, "verbose": 0, "random_state": None}
         return {**shared, "classes": classes} if is_classifier(self._model()) else shared
@@ -248,7 +248,8 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self.check()
         model, (payment, seeded) = self._model(), self._payment()
         stream = make_selection_stream(model.random_state)
-        X, y = model._validated(table, y)
+        given = model._validated(table, y)
+        X, y = given.X, given.y
         target = model._declare_target(y)
         nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
         weights = _weights(public_weight, len(y), model)
@@ -282,6 +283,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             *assumed,
             *((AT_MOST_TWICE,) if declared else ()),
             *on_invalid_rows(model.invalid_rows),
+            *given.assumptions,
         )
         self._release(table, best, winner, plan, assumptions, seeded)
         return self
