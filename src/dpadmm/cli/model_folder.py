@@ -13,6 +13,7 @@ import numpy as np
 from dpadmm._version import __version__
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.report import REPORT_FILES, Coefficients, Report, promise_texts, write_report
+from dpadmm.rows.holders import NamedArray
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy
 
@@ -116,9 +117,11 @@ def training_rows(request: FitRequest, schema: Schema) -> Iterator[EncodedTable]
 
 
 def features_of(encoded: EncodedTable) -> Any:
-    """The encoded rows as a frame that carries the feature names."""
+    """The encoded rows with the feature names, in the precision they were encoded in."""
     import pandas as pd
 
+    if encoded.X.dtype == np.float32:
+        return NamedArray(encoded.X, encoded.feature_names)
     return pd.DataFrame(encoded.X, columns=list(encoded.feature_names), copy=False)
 
 

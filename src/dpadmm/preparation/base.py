@@ -25,6 +25,7 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.holders import named
 from dpadmm.rows.tables import numeric_table, public_form, with_names
 
 Array = NDArray[np.float64]
@@ -116,7 +117,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             learned, released = self._learn(oracle, rowmap, n_features)
             oracle.require_promise_kept()
             payment.commit(oracle.spent, released)
-        validate_data(self, table, skip_check_array=True)
+        validate_data(self, named(table), skip_check_array=True)
         for name, value in learned.items():
             setattr(self, name, value)
         form = public_form(table, X, refuses=self.invalid_rows == "error")

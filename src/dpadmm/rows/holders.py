@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidDataType
+
+
+@dataclass(frozen=True, eq=False)
+class NamedArray:
+    """An array of one fixed type with names for its columns, for which a DataFrame would be read as double precision.
+
+    Attributes
+    ----------
+    X : (n, d) array
+        Private, and never copied.
+    columns : tuple of str
+        Public.
+    """
+
+    X: NDArray[Any]
+    columns: tuple[str, ...]
 
 
 def held_by(X: Any, package: str) -> bool:
@@ -43,5 +61,9 @@ def brought_here(X: Any) -> Any:
 
 
 def named(X: Any) -> Any:
-    """What tells names and number of the features: of a dask DataFrame, its empty twin."""
+    """What tells names and number of the features: of a dask DataFrame and of a named array, an empty twin."""
+    if isinstance(X, NamedArray):
+        import pandas as pd
+
+        return pd.DataFrame(columns=list(X.columns))
     return X._meta if held_by(X, "dask") and hasattr(X, "columns") else X

@@ -19,7 +19,7 @@ from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.problem.norms import require_places_inside
 from dpadmm.rows.cells import number, number_or_nan, numbers
 from dpadmm.rows.columns import FIXED, is_list, unmasked
-from dpadmm.rows.holders import brought_here
+from dpadmm.rows.holders import NamedArray, brought_here
 
 SINGLE_PRECISION = (
     "the table is of a type of single precision, which was chosen without looking at its cells and is public"
@@ -39,7 +39,7 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
     tolerant : bool
         Turn cells that are no numbers into NaN instead of refusing the table.
     """
-    X = brought_here(X)
+    X = X.X if isinstance(X, NamedArray) else brought_here(X)
     if sparse.issparse(X):
         return _sparse(X)
     if is_frame(X):
@@ -51,12 +51,12 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
 
 
 def with_names(numbers: Any, X: Any) -> Any:
-    """Numbers read from `X`, under the names of its columns where it is a DataFrame."""
-    if not is_frame(X):
+    """Numbers read from `X`, under the names of its columns where it has any."""
+    if not (is_frame(X) or isinstance(X, NamedArray)):
         return numbers
     import pandas as pd
 
-    return pd.DataFrame(numbers, columns=X.columns, index=X.index, copy=False)
+    return pd.DataFrame(numbers, columns=X.columns, copy=False)
 
 
 def is_frame(X: Any) -> bool:

@@ -32,6 +32,7 @@ from dpadmm.privacy.selection.plan import search_accountant
 from dpadmm.privacy.selection.statement import search_statement
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
+from dpadmm.rows.holders import named
 
 LEAST = 0.95
 """Share of the budget's ε that every search spends: what a ledger is asked for before the table is looked at."""
@@ -305,8 +306,8 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         best.set_params(**{**asked, **(chosen or {})})
         best.plan_, best.privacy_ = plan, statement
         best._forget_noise("a search chose it among noisy trials, and a replay would hold the choice fixed")
-        validate_data(best, table, skip_check_array=True)
-        validate_data(self, table, skip_check_array=True)
+        validate_data(best, named(table), skip_check_array=True)
+        validate_data(self, named(table), skip_check_array=True)
         self.best_estimator_, self.best_params_ = best, chosen
         self.best_score_ = winner.score if winner.model is not None else None
         self.plan_, self.privacy_ = plan, statement
