@@ -70,18 +70,50 @@ class LongText(str):
 
 
 NASTY: list[Any] = [
-    "oops", "1\x00", "1\x002", "\x00", "", " 2 ", "1_0", "nan", "inf", "1e999", "٣", "\ud800", "x" * 500, "0x10", "True",
-    b"3", b"\xff", bytearray(b"1"), None, float("nan"), float("inf"), -0.0, 5e-324, 1e308, 1e300, -1e39, 0.1, True, False,
-    0, 1, 2, 7, -1, 255, 2**15, 2**53 + 1, 2**63, 2**64, -(2**70), 10**400, 1j, complex(1, 0), Decimal("0.1"), Decimal("sNaN"),
-    Decimal("1e999999"), Fraction(1, 3), Fraction(1, 10**400), np.float32(0.1), np.float16(0.1), np.longdouble("0.1"),
-    np.int8(1), np.uint64(2**63), np.bool_(True), np.str_("1"), np.bytes_(b"1"), np.complex128(1 + 2j), np.datetime64("2020"),
-    np.datetime64("2020", "ns"), np.timedelta64(1, "s"), np.void(b"1"), pd.NA, pd.NaT, pd.Timestamp("2020"), pd.Timedelta(1),
-    pd.Interval(0, 1), pd.Period("2020"), datetime.date(2020, 1, 1), [], [1.0], [1.0, 2.0, 3.0], [[1], [2, 3]], ["1"], (1,),
-    (1, 2), {}, {"a": 1}, {1}, frozenset(), range(3), deque([1]), np.array([1.0, 2.0]), np.array(3.0), np.array("1"), np.array([]),
-    np.array(np.datetime64("2020", "ns")), np.array([[1.0]]), np.array([None, 1], dtype=object), np.ma.masked,
-    np.ma.array(1.0, mask=True), pd.Series([1.0, 2.0]), pd.DataFrame({"a": [1.0]}), sparse.csr_matrix([[1.0]]), object(), object,
-    float, Angry(), Yes(), Many(), LateFloat(0.5), LongText("2"), lambda: 1, Ellipsis, NotImplemented, slice(None), memoryview(b"1"),
-]  # fmt: skip
+    *[
+        "oops",
+        "1\x00",
+        "1\x002",
+        "\x00",
+        "",
+        " 2 ",
+        "1_0",
+        "nan",
+        "inf",
+        "1e999",
+        "٣",
+        "\ud800",
+        "x" * 500,
+        "0x10",
+        "True",
+    ],
+    *[b"3", b"\xff", bytearray(b"1"), memoryview(b"1"), LongText("2"), np.str_("1"), np.bytes_(b"1"), np.void(b"1")],
+    *[None, float("nan"), float("inf"), -0.0, 5e-324, 1e308, 1e300, -1e39, 0.1, LateFloat(0.5), 1j, complex(1, 0)],
+    *[True, False, 0, 1, 2, 7, -1, 255, 2**15, 2**53 + 1, 2**63, 2**64, -(2**70), 10**400],
+    *[Decimal("0.1"), Decimal("sNaN"), Decimal("1e400"), Fraction(1, 3), Fraction(1, 10**400), np.longdouble("0.1")],
+    *[np.float32(0.1), np.float16(0.1), np.int8(1), np.uint64(2**63), np.bool_(True), np.complex128(1 + 2j)],
+    *[np.datetime64("2020"), np.datetime64("2020", "ns"), np.timedelta64(1, "s"), datetime.date(2020, 1, 1)],
+    *[pd.NA, pd.NaT, pd.Timestamp("2020"), pd.Timedelta(1), pd.Interval(0, 1), pd.Period("2020")],
+    *[
+        [],
+        [1.0],
+        [1.0, 2.0, 3.0],
+        [[1], [2, 3]],
+        ["1"],
+        (1,),
+        (1, 2),
+        {},
+        {"a": 1},
+        {1},
+        frozenset(),
+        range(3),
+        deque([1]),
+    ],
+    *[np.array([1.0, 2.0]), np.array(3.0), np.array("1"), np.array([]), np.array(np.datetime64("2020", "ns"))],
+    *[np.array([[1.0]]), np.array([None, 1], dtype=object), np.ma.masked, np.ma.array(1.0, mask=True)],
+    *[pd.Series([1.0, 2.0]), pd.DataFrame({"a": [1.0]}), sparse.csr_matrix([[1.0]])],
+    *[object(), object, float, Angry(), Yes(), Many(), lambda: 1, Ellipsis, NotImplemented, slice(None)],
+]
 
 FRAME_TYPES = [
     "float64",
@@ -120,33 +152,31 @@ FRAME_TYPES = [
 
 
 def column(cells: list[Any], dtype: str) -> pd.Series:
-    """A column of this type, or of objects where a cell does not fit, as pandas itself would make it."""
+    """A column of this type, or of objects where it would change a cell, as pandas itself would make it."""
     try:
-        if dtype.startswith("decimal128"):
-            import pyarrow as pa
-
-            return pd.Series([Decimal(str(cell)) for cell in cells], dtype=pd.ArrowDtype(pa.decimal128(10, 3)))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = pd.Series(cells, dtype=dtype)
-            if (
-                dtype in ("category", "object", "str", "string")
-                or [_same(a, b) for a, b in zip(made, cells, strict=True)].count(False) == 0
-            ):
-                return made
+            made = _typed_column(cells, dtype)
+        if dtype in ("category", "object") or all(map(_same, np.asarray(made, dtype=object).tolist(), cells)):
+            return made
     except BaseException:
         pass
-    held = np.empty(len(cells), dtype=object)
-    for i, cell in enumerate(cells):
-        held[i] = cell
-    return pd.Series(held, dtype=object)
+    return pd.Series(np.fromiter(cells, dtype=object, count=len(cells)), dtype=object)
+
+
+def _typed_column(cells: list[Any], dtype: str) -> pd.Series:
+    if not dtype.startswith("decimal128"):
+        return pd.Series(cells, dtype=dtype)
+    import pyarrow as pa
+
+    return pd.Series([Decimal(str(cell)) for cell in cells], dtype=pd.ArrowDtype(pa.decimal128(10, 3)))
 
 
 def _same(one: Any, other: Any) -> bool:
-    try:
-        return float(one) == float(other)
-    except BaseException:
-        return False
+    """Whether a type has kept a cell: a number its value, text its letters."""
+    if isinstance(one, str) or isinstance(other, str):
+        return type(one) is type(other) and one == other
+    return float(one) == float(other)
 
 
 def frame(rows: list[list[Any]], rng: np.random.Generator) -> pd.DataFrame:
