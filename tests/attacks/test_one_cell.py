@@ -276,6 +276,8 @@ STEPS = {
     "moment": lambda: PrivateSecondMoment(epsilon=1.0, delta=1e-3, invalid_rows="zero", random_state=0),
     "graph": lambda: PrivateGraph(epsilon=1.0, delta=1e-3, invalid_rows="zero", random_state=0),
 }
+NUMBERS = [kind for kind in FRAME_TYPES if not kind.startswith(("bool", "decimal"))]
+"""A schema tells categories by how they are written, and a type that writes a number otherwise makes other cells."""
 SCHEMA = Schema.from_dict(
     {
         "columns": {
@@ -296,7 +298,7 @@ def test_searches_transformers_and_schemas():
             i, what = int(rng.integers(N)), [*STEPS, "schema", "schema"][n % 6]
             if what == "schema":
                 kinds, rows, j = (
-                    list(rng.choice(FRAME_TYPES, 5)),
+                    list(rng.choice(NUMBERS, 5)),
                     rng.integers(0, 2, (N, 5)).tolist(),
                     int(rng.integers(5)),
                 )
@@ -359,7 +361,10 @@ def test_partitions_of_dask():
                     tables.append(arrays(parts, kind))
                 else:
                     tables.append(frames([framed(half, kinds) for half in halves], framed(rows, kinds)[:0]))
-            found = others_differ(*(seen(table, y) for table in tables), i)
+            one, two = (seen(table, y) for table in tables)
+            if "Dask partition that could not be read" in two:
+                continue  # Dask itself failed at the cell, which the statement names as an assumption
+            found = others_differ(one, two, i)
             if found:
                 tally.defect(f"{'array' if n % 2 else 'frame'}, {type(cell).__name__}: {found}")
 

@@ -129,7 +129,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : (n, d) array, CSR matrix, DataFrame, dask array, dask DataFrame or torch tensor
-            Rows. float32 stays float32. Rows held by Dask or on a device are summed there.
+            Rows. An array of type float32 stays so; lists and DataFrames are read cell by cell, in double precision.
+            Rows held by Dask or on a device are summed there.
         y : (n,)
             Labels or targets.
         public_weight : (n,), optional
