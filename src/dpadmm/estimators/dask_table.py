@@ -42,8 +42,8 @@ class DaskTable:
 
     place = "held by Dask"
     assumptions: tuple[str, ...] = (
-        "all processes and machines that Dask used, with their logs and files, are trusted with the rows, and Dask could "
-        "compute every partition: had it failed, the refusal would have told so",
+        "all processes and machines that Dask used, with their logs and files, are trusted with the rows, and Dask "
+        "could compute every partition: had it failed, the refusal would have told so",
     )
 
     def __init__(self, X: Any, y: Any, tolerant: bool) -> None:
