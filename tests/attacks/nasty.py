@@ -152,12 +152,12 @@ FRAME_TYPES = [
 
 
 def column(cells: list[Any], dtype: str) -> pd.Series:
-    """A column of this type, or of objects where it would change a cell, as pandas itself would make it."""
+    """A column of this type, or of objects where pandas would change a cell to fit it in."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             made = _typed_column(cells, dtype)
-        if dtype in ("category", "object") or all(map(_same, np.asarray(made, dtype=object).tolist(), cells)):
+        if dtype == "object" or all(map(_same, np.asarray(made, dtype=object).tolist(), cells)):
             return made
     except BaseException:
         pass
