@@ -34,7 +34,7 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.tables import Schema
 
 from .campaign import Campaign
-from .nasty import REPEATED, changed, damaged, words
+from .forged import REPEATED, changed, damaged, words
 
 LOADERS = Campaign(
     room="loading",

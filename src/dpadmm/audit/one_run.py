@@ -151,7 +151,8 @@ def audit_one_run(
     budget = Budget(estimator.epsilon, estimator.delta, Relation.parse(estimator.relation))
     require_probabilities(budget.delta, confidence)
     Payment(estimator.ledger, estimator.dataset, seeded=estimator.random_state is not None).check(budget)
-    X, y = estimator._validated(X, y)
+    given = estimator._validated(X, y)
+    X, y = given.X, given.y
     model: PrivateLinearModel = clone(estimator)
     target = model._declare_target(y)
     if isinstance(canaries, Canaries):

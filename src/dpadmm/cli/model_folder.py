@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpadmm._version import __version__
 from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.privacy.wording import EARLIER
 from dpadmm.report import REPORT_FILES, Report, promise_texts, write_report
+from dpadmm.rows.holders import NamedArray
 from dpadmm.scoring import SCORE_FILES
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy
@@ -130,7 +133,9 @@ def weights_of(schema: Schema) -> int:
 
 
 def features_of(encoded: EncodedTable) -> Any:
-    """The encoded rows as a frame that carries the feature names."""
+    """The encoded rows with the feature names, in the precision they were encoded in."""
     import pandas as pd
 
+    if encoded.X.dtype == np.float32:
+        return NamedArray(encoded.X, encoded.feature_names)
     return pd.DataFrame(encoded.X, columns=list(encoded.feature_names), copy=False)

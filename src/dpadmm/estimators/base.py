@@ -24,7 +24,7 @@ from dpadmm.estimators.declared import (
 )
 from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
 from dpadmm.estimators.habits import knows_its_names
-from dpadmm.estimators.input import brought_here, feature_table, named, numeric_table, one_column
+from dpadmm.estimators.input import feature_table, label_column
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
@@ -49,6 +49,8 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.holders import brought_here, named
+from dpadmm.rows.tables import numeric_table, public_form, with_names
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -139,7 +141,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : (n, d) array, CSR matrix, DataFrame, dask array, dask DataFrame or torch tensor
-            Rows. float32 stays float32. Rows held by Dask or on a device are summed there.
+            Rows. An array of type float32 stays so; lists and DataFrames are read cell by cell, in double precision.
+            Rows held by Dask or on a device are summed there.
         y : (n,)
             Labels or targets.
         public_weight : (n,), optional
@@ -323,21 +326,21 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:
         """The table, left where it is if it is not in memory."""
         held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
-        return InMemory(*self._validated(X, y)) if held is None else held
+        return self._validated(X, y) if held is None else held
 
     @property
     def _reads_classes(self) -> bool:
         return getattr(self, "classes", ()) is None
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    def _validated(self, table: Any, y: Any) -> InMemory:
         tolerant = self.invalid_rows == "zero"
         if y is None:
             raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
-        X = feature_table(X, tolerant, self)
-        y = one_column(y)
+        X = feature_table(table, tolerant, self)
+        y = label_column(y)
         if len(y) != X.shape[0]:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
-        return X, y
+        return InMemory(X, y, public_form(table, X, refuses=not tolerant))
 
     # -- use -----------------------------------------------------------------------------------------------------
 
@@ -345,7 +348,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(
             self,
-            numeric_table(X),
+            with_names(numeric_table(X), X),
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],

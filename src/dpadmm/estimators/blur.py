@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.input import numeric_table
 from dpadmm.problem.smoothers import Smoother
+from dpadmm.rows.tables import numeric_table, with_names
 
 LARGEST_DIMENSION = 5000
 """The square root of a smoother is a dense matrix."""
@@ -70,6 +70,6 @@ class LaplacianBlur(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if sparse.issparse(X):
             raise InvalidData("sparse rows, which blurring makes dense", "a dense table", "pass X.toarray()")
         rows = validate_data(
-            self, numeric_table(X), reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
+            self, with_names(numeric_table(X), X), reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
         )
         return np.asarray(rows)

@@ -12,10 +12,13 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
-from dpadmm.estimators.input import feature_table, held_by, one_column
+from dpadmm.estimators.input import feature_table
 from dpadmm.oracles.dask_parts import DaskParts, Reading, each
 from dpadmm.oracles.partitioned import PartitionedRows
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.columns import distinct, one_column
+from dpadmm.rows.holders import held_by
+from dpadmm.rows.tables import SINGLE_PRECISION, precision_of
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target
@@ -39,11 +42,14 @@ class DaskTable:
 
     place = "held by Dask"
     assumptions: tuple[str, ...] = (
-        "all processes and machines that Dask used, with their logs and files, are trusted with the rows",
+        "all processes and machines that Dask used, with their logs and files, are trusted with the rows, and Dask "
+        "could compute every partition: had it failed, the refusal would have told so",
     )
 
     def __init__(self, X: Any, y: Any, tolerant: bool) -> None:
         chunks, sizes, self.n_features, self.is_sparse = _table(X)
+        # Partitions may be of any type: what was declared of all of them decides, and no cell of one.
+        precision = precision_of(X.dtype) if hasattr(X, "chunks") else np.float64
         labels, sizes = _labels(y, len(chunks), sizes)
         full = [place for place, size in enumerate(sizes) if size > 0]
         if not full:
@@ -51,7 +57,9 @@ class DaskTable:
         self._chunks, self._labels = [chunks[place] for place in full], [labels[place] for place in full]
         self._sizes = [int(sizes[place]) for place in full]
         self.n_rows = sum(self._sizes)
-        self._read = partial(_read, tolerant)
+        self._read = partial(_read, tolerant, precision)
+        if precision is np.float32:
+            self.assumptions = (SINGLE_PRECISION, *self.assumptions)
 
     def labels(self, needed: bool) -> NDArray[Any]:
         """Each label of a partition once."""
@@ -112,8 +120,8 @@ def _labels(y: Any, partitions: int, sizes: list[float]) -> tuple[list[Any], lis
     return labels, (each(len, labels) if np.isnan(found).any() else found)
 
 
-def _read(tolerant: bool, chunk: Any) -> Any:
-    return feature_table(chunk, tolerant, None, fewest_rows=0)
+def _read(tolerant: bool, precision: type[np.floating[Any]], chunk: Any) -> Any:
+    return feature_table(chunk, tolerant, None, fewest_rows=0).astype(precision, copy=False)
 
 
 def _encode(
@@ -123,7 +131,7 @@ def _encode(
 
 
 def _distinct(chunk: Any) -> NDArray[Any]:
-    return np.unique(one_column(chunk))
+    return distinct(one_column(chunk))
 
 
 def _inconsistent() -> InvalidData:

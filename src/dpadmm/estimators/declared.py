@@ -32,6 +32,7 @@ def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[i
     return int(n_rows), (
         "the nominal row count n_rows was declared from public knowledge",
         f"the table has at most {NOMINAL_MARGIN} times that many rows; had it more, the refusal would have told so",
+        "the table has at least one row; had it none, the refusal would have told so",
     )
 
 
@@ -54,7 +55,7 @@ def require_valid(finite: bool = True, labelled: bool = True) -> None:
         )
     if not labelled:
         raise InvalidData(
-            "y with NaN, infinity (inf) or a label outside `classes`",
+            "y with NaN, infinity (inf), a masked cell or a label outside `classes`",
             "declared labels or finite targets",
             "declare all classes, clean the labels, or use invalid_rows='zero'",
         )

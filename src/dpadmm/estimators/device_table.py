@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
-from dpadmm.estimators.input import one_column
+from dpadmm.estimators.input import label_column
 from dpadmm.oracles.torch_rows import TorchRows
 from dpadmm.oracles.torch_table import all_finite, pack_tensor, require_double_precision, to_device
 from dpadmm.problem.rowmap import RowMap
@@ -45,7 +45,7 @@ class DeviceTable:
         if not X.shape[0] or not X.shape[1]:
             raise InvalidData("a tensor without rows or columns", "at least one of each", "pass one that is not empty")
         require_double_precision(X.device)
-        self._X, self._y = X.detach(), one_column(y)
+        self._X, self._y = X.detach(), label_column(y)
         self.n_rows, self.n_features = int(X.shape[0]), int(X.shape[1])
         if len(self._y) != self.n_rows:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")

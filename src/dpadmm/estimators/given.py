@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import UnsupportedProblem
-from dpadmm.estimators.input import held_by, named, on_accelerator, require_usable_names
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.holders import held_by, named, on_accelerator
+from dpadmm.rows.tables import require_usable_names
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target

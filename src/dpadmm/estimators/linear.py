@@ -17,12 +17,13 @@ from sklearn.utils.metaestimators import available_if
 from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.habits import knows_its_names
-from dpadmm.estimators.input import equals, numeric_column
 from dpadmm.estimators.uncertainty import knows_its_noise
 from dpadmm.estimators.weights import class_weights
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import LARGEST_BOUND
+from dpadmm.rows.cells import Label, label
+from dpadmm.rows.columns import distinct, numeric_column, positions
 
 if TYPE_CHECKING:
     from dpadmm.privacy.ledger import Ledger
@@ -155,11 +156,12 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
             classes = _declared_classes(self.classes)
             source = "the classes were declared without looking at these rows"
         else:
-            classes = _observed_classes(y)
+            classes = _observed_classes(y, tolerant=self.invalid_rows == "zero")
             source = "the set of class labels was read from the table and is public knowledge"
         weights = class_weights(self.class_weight, classes)
         weigh = None if weights is None else partial(_weigh_labels, weights)
-        return Target(self._loss(len(classes)), partial(_encode_labels, classes), classes, (source,), weigh)
+        encode = partial(_encode_labels, classes.tolist())
+        return Target(self._loss(len(classes)), encode, classes, (source,), weigh)
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
@@ -364,39 +366,49 @@ for _model in (DPLogisticRegression, DPLinearSVC):
 DPLinearRegression.__doc__ = f"{DPLinearRegression.__doc__}{PARAMETERS}{ATTRIBUTES}"
 
 
-def _observed_classes(y: NDArray[Any]) -> NDArray[Any]:
-    from sklearn.utils.multiclass import check_classification_targets, unique_labels
+def _observed_classes(y: NDArray[Any], tolerant: bool) -> NDArray[Any]:
+    from sklearn.utils.multiclass import check_classification_targets
 
-    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
-        raise InvalidData(
-            "y with NaN or infinity (inf) in it", "finite labels", "clean the labels and declare `classes`"
-        )
+    if y.dtype.kind == "f":
+        finite = np.isfinite(y)
+        if not (tolerant or finite.all()):
+            raise InvalidData(
+                "y with NaN or infinity (inf) in it", "finite labels", "clean the labels and declare `classes`"
+            )
+        y = y[finite]
+    classes = _declared_classes(distinct(y))
     with warnings.catch_warnings():
         # A warning such as "more than half of the labels are unique" would tell something about the data.
         warnings.simplefilter("ignore")
-        check_classification_targets(y)
-        return _declared_classes(unique_labels(y))
+        check_classification_targets(classes)
+    return np.sort(classes)
 
 
 def _declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    try:
-        labels = np.asarray(classes)
-    except ValueError:
-        labels = np.empty(0)
-    if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
+    """The classes as an array that holds each of them exactly."""
+    given = list(classes) if isinstance(classes, (Sequence, np.ndarray)) or hasattr(classes, "iloc") else []
+    names = [] if isinstance(classes, (str, bytes)) else [label(each) for each in given]
+    if len(set(names)) < 2 or len(set(names)) != len(names):
         raise InvalidParameter(
             "one class or none", "at least two different class labels", "declare all classes in `classes`"
+        )
+    labels = np.empty(0) if None in names else np.asarray(classes if isinstance(classes, np.ndarray) else given)
+    if labels.dtype.kind == "O":
+        labels = np.asarray(names)
+    if labels.dtype.kind not in "biufUS" or [label(each) for each in labels] != names:
+        raise InvalidParameter(
+            "classes of several sorts, or that one array cannot hold exactly",
+            "only numbers, only truth values or only text",
+            "rename the classes, for instance as text",
         )
     return labels
 
 
-def _encode_labels(classes: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _encode_labels(classes: Sequence[Label], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """±1 for two classes, class numbers for more, in one byte a row if they fit."""
-    index: NDArray[Any] = np.zeros(len(y), dtype=np.int8 if len(classes) <= np.iinfo(np.int8).max else np.intp)
-    valid = np.zeros(len(y), dtype=bool)
-    for position, label in enumerate(classes):
-        hit = equals(y, label)
-        index[hit], valid[hit] = position, True
+    index = positions(y, classes)
+    valid = index >= 0
+    index[~valid] = 0
     if len(classes) == 2:
         index *= 2
         index -= 1

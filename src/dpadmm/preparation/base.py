@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
-from dpadmm.estimators.input import feature_table, numeric_table
+from dpadmm.estimators.input import feature_table
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.pipelines import require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
@@ -27,6 +27,8 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.holders import named
+from dpadmm.rows.tables import numeric_table, public_form, with_names
 
 Array = NDArray[np.float64]
 
@@ -120,10 +122,11 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             learned, released = self._learn(oracle, rowmap, n_features)
             oracle.require_promise_kept()
             payment.commit(oracle.spent, released)
-        validate_data(self, table, skip_check_array=True)
+        validate_data(self, named(table), skip_check_array=True)
         for name, value in learned.items():
             setattr(self, name, value)
-        self._state(plan, (*assumed, *on_invalid_rows(self.invalid_rows)), seeded=not streams.secret)
+        form = public_form(table, X, refuses=self.invalid_rows == "error")
+        self._state(plan, (*assumed, *on_invalid_rows(self.invalid_rows), *form), seeded=not streams.secret)
         return self
 
     def _own_budget(self) -> Budget:
@@ -146,7 +149,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return validate_data(
             self,
-            numeric_table(X, tolerant=self.invalid_rows == "zero"),
+            with_names(numeric_table(X, tolerant=self.invalid_rows == "zero"), X),
             reset=False,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],

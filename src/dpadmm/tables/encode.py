@@ -13,6 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
+from dpadmm.rows.cells import number_or_nan
+from dpadmm.rows.tables import numbers_of
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
 from dpadmm.tables.missing import missing_among
 from dpadmm.tables.schema import Schema, Target
@@ -195,11 +197,8 @@ def _numbers(series: pd.Series[Any]) -> NDArray[np.float64]:
 
     Cell by cell on purpose: a parser that looks at a whole column lets one row decide how the others are read.
     """
-    dtype = series.dtype
-    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
-        numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.where(np.isfinite(numbers), numbers, np.nan)
-    return np.fromiter(map(_number, _cells(series)), dtype=np.float64, count=len(series))
+    numbers = numbers_of(series)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _codes(series: pd.Series[Any], declared: Sequence[Value]) -> NDArray[np.intp]:
@@ -221,10 +220,7 @@ def _cells(series: pd.Series[Any]) -> Sequence[Any]:
 
 
 def _number(cell: Any) -> float:
-    try:
-        number = float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+    number = number_or_nan(cell)
     return number if math.isfinite(number) else math.nan
 
 
@@ -233,8 +229,11 @@ def _text(cell: Any) -> str | None:
         return cell.strip()
     if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
         return None
-    # pandas turns whole numbers into floats as soon as one row lacks its own: that row must not rename the others.
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+    try:
+        # pandas turns whole numbers into floats as soon as one row lacks its own: that row must not rename the others.
+        return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+    except Exception:  # an object that cannot be written down is no category, and its words may quote it
+        return None
 
 
 def _truth(cell: Any) -> bool | None:

@@ -94,7 +94,7 @@ def row_blocks(path: Path, block_rows: int = BLOCK_ROWS) -> Iterator[pd.DataFram
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=block_rows):
-                yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True)
+                yield pa.Table.from_batches([batch]).to_pandas(ignore_metadata=True, integer_object_nulls=True)
         return
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
         pass

@@ -91,7 +91,7 @@ def _attempt(path: Path, suffix: str) -> pd.DataFrame | None:
     """The table, or None: parser errors quote cells, so they end here and are not even chained."""
     try:
         table = _read_parquet(path) if suffix == ".parquet" else _read_csv(path)
-        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
     except (pa.ArrowException, OSError, EOFError, zlib.error, ValueError, csv.Error, TypeError, KeyError):
         return None
     return frame

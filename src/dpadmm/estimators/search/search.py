@@ -37,6 +37,7 @@ from dpadmm.privacy.selection.statement import search_statement
 from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
+from dpadmm.rows.holders import named
 
 LEAST = 0.95
 """Share of the budget's ε that every search spends: what a ledger is asked for before the table is looked at."""
@@ -150,7 +151,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._require_granular()
         model = self._model()
         classes = getattr(model, "classes", None)
-        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
+        labels = np.arange(n_classes) if classes is None else classes
         nominal = n_rows if model.n_rows is None else int(model.n_rows)
         return self._plan(nominal, n_features, self._overrides(labels), weighted=False)
 
@@ -218,7 +219,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             raise InvalidParameter("scoring='accuracy' of a regression", "scoring='loss'", "choose the loss")
         return make_score(name, self.score_bound)
 
-    def _overrides(self, classes: NDArray[Any] | None) -> dict[str, Any]:
+    def _overrides(self, classes: Any) -> dict[str, Any]:
         """What every trial has in common; its budget and row count come with the plan."""
         shared: dict[str, Any] = {"ledger": None, "dataset": None, "verbose": 0, "random_state": None}
         return {**shared, "classes": classes} if is_classifier(self._model()) else shared
@@ -270,7 +271,8 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self.check()
         model, (payment, seeded) = self._model(), self._payment()
         stream = make_selection_stream(model.random_state)
-        X, y = model._validated(table, y)
+        given = model._validated(table, y)
+        X, y = given.X, given.y
         target = model._declare_target(y)
         nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
         weights = _weights(public_weight, len(y), model)
@@ -306,6 +308,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             *((AT_MOST_TWICE,) if declared else ()),
             *on_invalid_rows(model.invalid_rows),
             NOTHING_ELSE,
+            *given.assumptions,
         )
         self._release(table, best, winner, plan, assumptions, seeded)
         return self
@@ -327,8 +330,8 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         best.set_params(**{**asked, **(chosen or {})})
         best.plan_, best.privacy_ = plan, statement
         best._forget_noise("a search chose it among noisy trials, and a replay would hold the choice fixed")
-        validate_data(best, table, skip_check_array=True)
-        validate_data(self, table, skip_check_array=True)
+        validate_data(best, named(table), skip_check_array=True)
+        validate_data(self, named(table), skip_check_array=True)
         self.best_estimator_, self.best_params_ = best, chosen
         self.best_score_ = winner.score if winner.model is not None else None
         self.plan_, self.privacy_ = plan, statement

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpadmm.errors import InvalidData
+from dpadmm.errors import InvalidDataType
 
 NAMED = 5
 """Columns a message names, at most."""
 
 
-def not_numbers(X: Any) -> InvalidData:
+def not_numbers(X: Any) -> InvalidDataType:
     """What to say of a table some of whose entries are no numbers."""
     columns = _text_columns(X)
     listed = ", ".join(map(repr, columns[:NAMED])) + (f" and {len(columns) - NAMED} more" if columns[NAMED:] else "")
     where = f": text, dates or objects in column{'s' if columns[1:] else ''} {listed}" if columns else ""
-    return InvalidData(
-        f"X with entries that are not numbers{where}",
+    return InvalidDataType(
+        f"X with entries that are not numbers{where}; each argument must be a string or a real number",
         "numeric features",
         "encode categories first: `dpadmm fit` does it by a schema, and so does dpadmm.tables.encode in Python",
     )
