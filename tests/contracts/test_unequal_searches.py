@@ -20,7 +20,13 @@ from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.ledger.charge import charge
 from dpadmm.privacy.sampling import Everything, Poisson
 from dpadmm.privacy.selection import Repetitions, verify_any_plan
-from dpadmm.privacy.selection.bounds import GaussianBase, gaussian_profile, log_slope_ratio
+from dpadmm.privacy.selection.bounds import (
+    GaussianBase,
+    gaussian_profile,
+    library_epsilon,
+    log_slope_ratio,
+    renyi_certificate,
+)
 from dpadmm.privacy.selection.event import Selection
 
 from .test_selection import LAWS, exact_profile, search
@@ -69,6 +75,14 @@ class TestTheDearestAlternativeCounts:
         dear = sampled(1.0, 4)
         together = shift_of(dear, quiet)
         assert together == shift_of(quiet, dear) == shift_of(dear)
+
+    @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.text)
+    def test_by_renyi_divergences_too(self, law):
+        """As dp_accounting has it for the dearest run alone, and not more."""
+        cheap, dear, delta = full(0.03), full(0.3), 1e-6
+        alone = library_epsilon(0.3, law, delta)
+        for events in ([dear], [cheap, dear], [dear, cheap]):
+            assert renyi_certificate(events, law, delta, REPLACE) == pytest.approx(alone, rel=1e-3)
 
 
 def exact_sampled_profile(law: Repetitions, rate: float, shift: float, epsilon: float, dearer_wins: bool, swap: bool):

@@ -126,7 +126,7 @@ PROCESSES.set_forkserver_preload(
 def _tests(home: Path, test: str, log: Path) -> None:
     """A process of its own: tests in the copy at `home`, in a group that can be ended with all they started."""
     os.setsid()
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(stream, 1)
     os.dup2(stream, 2)
@@ -137,11 +137,15 @@ def _tests(home: Path, test: str, log: Path) -> None:
     os.chdir(home)
     os.environ |= {"PYTHONPATH": str(home / "src"), "DPADMM_CACHE": str(home / "cache")}
     sys.path[:0] = [str(home / "src"), str(home)]
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", test]))
+    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", test])
+    sys.stdout.flush()
+    # At once: processes and threads that a failed test left behind are nothing to wait for.
+    os._exit(status)
 
 
-def _end_with(parent: int) -> None:
+def _end_with_parent() -> None:
     """No test goes on when the run that started it was stopped."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os.killpg(0, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.killpg(0, signal.SIGKILL)

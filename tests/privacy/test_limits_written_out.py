@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import ndtr
 
 from dpadmm.discrete_gaussian import below_exponential, discrete_gaussian, exponential_bounds
 from dpadmm.errors import InvalidParameter, PromiseBroken, SchemeMismatch
@@ -19,7 +20,7 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.composition import _set_aside
-from dpadmm.privacy.ledger.charge import Charge, next_slack, total_epsilon
+from dpadmm.privacy.ledger.charge import Charge, _dominates, next_slack, total_epsilon
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything, TruncatedPoisson
 from dpadmm.privacy.selection import Repetitions
@@ -68,6 +69,30 @@ def test_slacks_are_taken_off_delta_when_fits_are_added_up():
     assert together == pytest.approx(epsilon_of_gaussian(0.5, 5e-6), rel=1e-8)
     assert total_epsilon([Charge(0.3, 2e-6), Charge(0.4, 9e-6)], 1e-5) == math.inf
     assert total_epsilon([], 1e-5) == 0.0
+
+
+def test_a_gaussian_is_compared_with_chords_between_its_points_too():
+    """Above a chord in between if the larger of its tangents at the two ends is: looked for at two thousand places."""
+    rng, outcomes = np.random.default_rng(8), []
+    for _ in range(300):
+        grid = np.sort(rng.uniform(0.0, 3.0, 2))
+        shift = float(rng.uniform(0.3, 2.0))
+        value = np.array([gaussian_delta(shift, epsilon) for epsilon in grid])
+        chord = value * rng.uniform(0.9, 1.0, 2)
+        alpha, slope = np.exp(grid), -ndtr(-shift / 2 - grid / shift)
+        part = np.linspace(0.0, 1.0, 2001)
+        at = alpha[0] + part * (alpha[1] - alpha[0])
+        tangent = np.maximum(*(value[k] + slope[k] * (at - alpha[k]) for k in (0, 1)))
+        room = float(np.min(tangent - (chord[0] + part * (chord[1] - chord[0]))))
+        if abs(room) > 1e-5:
+            outcomes.append(room > 0)
+            assert _dominates(shift, grid, chord) == outcomes[-1]
+    assert 30 < sum(outcomes) < len(outcomes) - 30
+
+
+def gaussian_delta(shift: float, epsilon: float) -> float:
+    """Φ(µ/2 − ε/µ) − e^ε Φ(−µ/2 − ε/µ)."""
+    return float(ndtr(shift / 2 - epsilon / shift) - math.exp(epsilon) * ndtr(-shift / 2 - epsilon / shift))
 
 
 @pytest.mark.parametrize(("earlier", "power"), [(0, 0), (1, 1), (2, 1), (3, 2), (6, 2), (7, 3), (1022, 9), (1023, 10)])
