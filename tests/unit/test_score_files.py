@@ -270,7 +270,7 @@ CELLS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cell", CELLS, ids=repr)
+@pytest.mark.parametrize("cell", CELLS, ids=range(len(CELLS)))
 def test_each_cell_is_read_as_the_library_reads_it(cell: Any) -> None:
     schema = Schema.from_dict(
         {
