@@ -203,3 +203,21 @@ def test_raw_columns_are_worse_without_bounds() -> None:
         for declared in (None, bounds)
     ]
     assert accuracy[1] > accuracy[0] + 0.01
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_a_warning_names_the_line_of_the_user(search):
+    X, y = np.random.default_rng(0).normal(size=(400, 3)), np.tile([0, 1], 200)
+    model = DPLogisticRegression(classes=[0, 1], random_state=0)
+    if search:
+        model = DPSearchCV(model, {"alpha": [1e-4]})
+    with pytest.warns(UndeclaredBounds) as given:
+        model.fit(X, y)
+    assert {warning.filename for warning in given} == {__file__}
+
+
+def test_a_warning_about_a_column_of_labels_names_the_line_of_the_user():
+    X, y = np.random.default_rng(0).uniform(size=(400, 3)), np.tile([0, 1], 200)
+    with pytest.warns(UserWarning, match="column-vector") as given:
+        DPLogisticRegression(classes=[0, 1], bounds=(0, 1), random_state=0).fit(X, y.reshape(-1, 1))
+    assert {warning.filename for warning in given} == {__file__}

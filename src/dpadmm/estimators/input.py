@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidDataType
+from dpadmm.estimators.callers import callers_line
 from dpadmm.rows.columns import one_column
 from dpadmm.rows.holders import held_by, on_accelerator
 from dpadmm.rows.tables import numeric_table
@@ -40,5 +41,5 @@ def label_column(y: Any) -> NDArray[Any]:
         from sklearn.exceptions import DataConversionWarning
 
         message = "A column-vector y was passed when a 1d array was expected"
-        warnings.warn(message, DataConversionWarning, stacklevel=5)
+        warnings.warn(message, DataConversionWarning, stacklevel=callers_line())
     return one_column(y)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpadmm.errors import PublicWarning, TooSmallBudget, UndeclaredBounds, UndeclaredTargetBounds
+from dpadmm.estimators.callers import callers_line
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
 
@@ -85,10 +86,10 @@ def remarks_on(
     return tuple(said)
 
 
-def announce(remarks: Iterable[Remark], stacklevel: int = 2) -> None:
-    """Give each remark as a warning, at the line `stacklevel` calls further out, 1 being the caller."""
+def announce(remarks: Iterable[Remark]) -> None:
+    """Give each remark as a warning, at the line that called this library."""
     for remark in () if _UNANNOUNCED.get() else remarks:
-        warnings.warn(remark.category(remark.text), stacklevel=stacklevel + 1)
+        warnings.warn(remark.category(remark.text), stacklevel=callers_line())
 
 
 @contextmanager

@@ -284,7 +284,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._require_usable_steps(X)
         model._encoded(X, y, target)
         engine = engine_of(plan, X)
-        announce(self.remarks(plan), stacklevel=3)
+        announce(self.remarks(plan))
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
         with payment.reserving(plan), kernels.use(engine):
             lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
