@@ -38,7 +38,7 @@ SAVES = Campaign(
     "every write, flush, rename and close of `save` fails: the folder is new, or as it was",
     "a failed save over a model left it unreadable, a first one left half of a model; nothing was flushed to the disk",
     sample=30,
-    full=200,
+    full=400,
 )
 FITS = Campaign(
     "faults",

@@ -64,7 +64,7 @@ def test_what_a_ledger_prints_is_not_below_what_was_spent(tmp_path: Path, capsys
                 if SPENT not in text:
                     tally.defect(f"{title} does not say what spent means")
             at_delta = read_down(rounded_up(account.limit.delta))
-            if total_epsilon(account.charges, at_delta) > read_down(rounded_up(spent[1])):
+            if total_epsilon([fit.charge for fit in account.fits], at_delta) > read_down(rounded_up(spent[1])):
                 tally.defect("the printed sum is not certified at the printed δ")
             exported = json.loads(printed(["ledger", "export", str(place), "--json"], capsys))
             if exported["spent_means"] != SPENT or exported["datasets"][0]["spent"]["epsilon"] != spent[1]:

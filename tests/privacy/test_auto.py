@@ -271,8 +271,11 @@ def test_a_statistic_is_never_priced_as_a_sample():
     oracle = PrivateOracle(LocalRows(np.ones((1000, 3)), np.ones(1000), Logistic()), sampled, make_streams(0))
     with pytest.raises(QueryRefused, match="every row"):
         oracle.moments()
-    with pytest.raises(PromiseBroken, match="every row"):
+    with pytest.raises(PromiseBroken, match="numbers that agree"):
         verify_plan(sampled)
+    divided = replace(sampled, queries=tuple(replace(query, denominator=10.0) for query in sampled.queries))
+    with pytest.raises(PromiseBroken, match="every row"):
+        verify_plan(divided)
 
 
 def test_a_cheaper_relative_of_a_statistic_is_refused(fitted):

@@ -258,7 +258,7 @@ class TestCurvatures:
         assert again == plan
         words = describe(plan.queries[0])
         assert "1 noisy curvature release (sum of row squared entrywise times the curvature of its loss" in words
-        assert "one row can move by at most 1.414" in words
+        assert "one row can move by at most 1.415" in words
 
 
 class TestPromise:

@@ -292,9 +292,10 @@ class TestRelease:
         assert plan.arithmetic is Arithmetic.EXACT
         assert verify_plan(plan) <= 1.0
         with mock.patch("dpadmm.privacy.calibration.make_accountant") as maker:
-            maker.return_value.certify.return_value = 1e-9
+            maker.return_value.certify.return_value = plan.epsilon_achieved
             verify_plan(plan)
             assert maker.return_value.certify.call_args.args[1] == 1e-5 * (1 - RESERVED_SHARE)
+            maker.return_value.certify.return_value = granular.epsilon_achieved
             verify_plan(granular)
             assert maker.return_value.certify.call_args.args[1] == 1e-5
 

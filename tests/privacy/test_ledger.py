@@ -203,7 +203,7 @@ class TestFits:
 
     @pytest.mark.parametrize("name", [None, "cenus", 3])
     def test_a_missing_or_unknown_name_is_refused(self, ledger, table, name):
-        with pytest.raises(InvalidParameter, match=r"data set|does not hold"):
+        with pytest.raises(InvalidParameter, match=r"data ?set|does not hold"):
             private(ledger=ledger, dataset=name).fit(*table)
 
     def test_something_else_than_a_ledger_is_refused(self, table):

@@ -106,6 +106,7 @@ class TestBrokenModels:
         fields = model.plan_.to_dict()
         for query in fields["queries"]:
             query["noise_multiplier"] /= 2
+            query["noise_std"] /= 2
         model.plan_ = Plan.from_dict(fields)
         model.privacy_ = replace(model.privacy_, plan_digest=model.plan_.digest)
         with pytest.raises((PrivacyError, FileProblem)):
@@ -117,6 +118,7 @@ class TestBrokenModels:
         fields = model.plan_.to_dict()
         for query in fields["queries"]:
             query["noise_multiplier"] /= 2
+            query["noise_std"] /= 2
         model.plan_ = Plan.from_dict(fields)
         model.privacy_ = restated(model.privacy_, model.plan_)
         with pytest.raises(PromiseBroken, match="costs"):

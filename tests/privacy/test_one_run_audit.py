@@ -147,7 +147,7 @@ class TestCostsAndSecrets:
         model = logistic(random_state=None, ledger=ledger, dataset="people")
         assert not audit_one_run(model, *table(), canaries=50).refuted
         (account,) = ledger.accounts
-        assert len(account.charges) == 1
+        assert len(account.fits) == 1
         with pytest.raises(BudgetExceeded):
             audit_one_run(model, *table(), canaries=50)
 

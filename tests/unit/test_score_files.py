@@ -357,14 +357,15 @@ def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name
 
 
 def test_a_folder_of_an_earlier_version_loads(tmp_path: Path) -> None:
-    from dpadmm.estimators.persistence import _checksum, changed_score_files
+    from dpadmm.estimators.loading import checksum
+    from dpadmm.estimators.persistence import changed_score_files
 
     X = np.random.default_rng(0).normal(size=(200, 2))
     model = DPLogisticRegression(1.0, classes=[False, True], steps=2, random_state=0).fit(X, X[:, 0] > 0)
     folder = model.save(tmp_path / "model")
     words = json.loads((folder / "model.json").read_text())
     del words["score_files"], words["checksum"]
-    (folder / "model.json").write_text(json.dumps({**words, "checksum": _checksum(words)}))
+    (folder / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}))
     for name in ("score.py", "score.sql"):
         (folder / name).unlink()
     np.testing.assert_array_equal(load_model(folder).predict(X), model.predict(X))

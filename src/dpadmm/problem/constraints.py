@@ -118,22 +118,26 @@ class Constraint:
     def apply(self, x: Array) -> Array:
         """Ax (for the identity a view of x, not to be written into)."""
         leading_axis("x", x, self.n_features)
-        return self.maps[0](x)
+        return self._apply(x)
 
     def adjoint(self, v: Array) -> Array:
         """Aᵀv (for the identity possibly v itself, not to be written into)."""
         leading_axis("v", v, self.n_rows)
-        return self.maps[1](v)
+        return self._adjoint(v)
 
-    @cached_property
+    @property
     def maps(self) -> tuple[Map, Map]:
         """`apply` and `adjoint` without a look at shapes: for loops whose shapes were checked before they began."""
-        rows, free = self.n_rows, self.free
+        return self._apply, self._adjoint
+
+    def _apply(self, x: Array) -> Array:
+        return x[: self.n_rows] if self.is_identity else self.A_matrix @ x
+
+    def _adjoint(self, v: Array) -> Array:
         if not self.is_identity:
-            return self.A_matrix.__matmul__, self._A_transposed.__matmul__
-        if free == 0:
-            return (lambda x: x), (lambda v: v)
-        return (lambda x: x[:rows]), (lambda v: np.concatenate([v, np.zeros((free, *v.shape[1:]), v.dtype)]))
+            pulled_back: Array = self._A_transposed @ v
+            return pulled_back
+        return np.concatenate([v, np.zeros((self.free, *v.shape[1:]), v.dtype)]) if self.free else v
 
     def apply_B(self, y: Array) -> Array:
         """By."""
