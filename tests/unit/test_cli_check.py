@@ -105,11 +105,15 @@ def test_what_is_accepted_is_told_and_ends_well(tmp_path: Path, capsys: pytest.C
 
 
 def test_lines_are_those_of_an_editor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cells with line breaks and empty lines move the rows below them."""
+    """Empty lines move the rows below them; a cell with a line break is two lines that cannot be read."""
     table = HEAD + '50,180,"sta\nte",a,yes,well\r\n' + "\n\n" + "x,180,state,a,yes,well\n"
     _, told = found(capsys, written(tmp_path, table))
-    assert ("age", "not-a-number", 6, "'x'") in cells(told)
-    assert ("work", "unseen-as-none", 2, "'sta\\nte'") in cells(told)
+    assert cells(told) == {
+        (None, "quote", 2, "'50,180,\"sta'"),
+        (None, "fields", 3, "4 fields, the header has 6"),
+        ("age", "not-a-number", 6, "'x'"),
+    }
+    assert (told["rows"], told["refused_rows"]) == (3, 3)
 
 
 def test_the_first_few_of_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +161,9 @@ def test_block_by_block(tmp_path: Path) -> None:
         ("", {"unreadable"}),
         (HEAD + GOOD + "1,2\n", {"fields"}),
         (HEAD.encode() + GOOD.encode() + b"50,180,\xff,a,yes,well\n", {"encoding"}),
-        (HEAD + GOOD + '50,"180,state', {"fields"}),
+        (HEAD + GOOD + '50,"180,state', {"quote"}),
+        (HEAD + GOOD + "50,180,sta\rte,a,yes,well\n", {"line-break"}),
+        (HEAD + GOOD + "50,180," + "x" * 131_073 + ",a,yes,well\n", {"too-long"}),
     ],
 )
 def test_what_is_wrong_with_the_table(

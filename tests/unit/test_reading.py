@@ -12,6 +12,7 @@ import pytest
 
 from dpadmm.errors import FileProblem, InvalidData
 from dpadmm.tables import read_table
+from dpadmm.tables.lines import UNREADABLE
 
 SECRET = "SECRET-7431"
 
@@ -23,9 +24,20 @@ def csv_file(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
 
 
 def test_csv_cells_are_text(tmp_path: Path) -> None:
-    frame = read_table(csv_file(tmp_path, 'id, age,note\n007,1e3,"a,\nb"\nNA,,null\n'))
+    frame = read_table(csv_file(tmp_path, 'id, age,note\n007,1e3,"a,""b"\nNA,,null\n'))
     assert list(frame.columns) == ["id", "age", "note"]
-    assert frame.astype(object).values.tolist() == [["007", "1e3", "a,\nb"], ["NA", "", "null"]]
+    assert frame.astype(object).values.tolist() == [["007", "1e3", 'a,"b'], ["NA", "", "null"]]
+
+
+@pytest.mark.parametrize("line", [b"7", b"7,8,9", b"\xff,8", b'7,"8', b'7,"8"9', b"7\r8,9", b"," + b"x" * 131_073])
+def test_a_line_that_cannot_be_read_is_one_unreadable_row(tmp_path: Path, line: bytes) -> None:
+    frame = read_table(csv_file(tmp_path, b"a,b\n1,2\n" + line + b'\n3,"4"\n'))
+    assert frame.values.tolist() == [["1", "2"], [UNREADABLE, UNREADABLE], ["3", "4"]]
+
+
+def test_a_line_break_in_quotes_makes_two_unreadable_rows(tmp_path: Path) -> None:
+    frame = read_table(csv_file(tmp_path, 'a,b\n1,"2\n3"\n4,5\n'))
+    assert frame["a"].tolist() == [UNREADABLE, UNREADABLE, "4"]
 
 
 def test_types_do_not_depend_on_values(tmp_path: Path) -> None:
@@ -41,8 +53,8 @@ def test_compressed(tmp_path: Path, name: str) -> None:
 
 
 def test_first_column_never_becomes_an_index(tmp_path: Path) -> None:
-    with pytest.raises(InvalidData, match="cannot be read"):
-        read_table(csv_file(tmp_path, "a,b\n1,2,3\n4,5,6\n"))
+    frame = read_table(csv_file(tmp_path, "a,b\n1,2,3\n4,5\n"))
+    assert frame.values.tolist() == [[UNREADABLE, UNREADABLE], ["4", "5"]]
 
 
 def test_long_rows(tmp_path: Path) -> None:
@@ -65,12 +77,12 @@ def test_parquet_keeps_types_and_every_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (f"a,b\n1,2\n{SECRET}\n", "cannot be read"),
-        (f"a,b\n1,2\n{SECRET},2,3\n", "cannot be read"),
-        (f"a,b\n1,{SECRET}\n".encode() + b"\xff,2\n", "cannot be read"),
+        (f'a,b,c,d,e,f,g,h,"{SECRET}\n1,2\n', "cannot be read"),
+        (f"a,b,c,d,e,f,g,h,{SECRET}".encode() + b"\xff\n1,2\n", "cannot be read"),
+        (f"a,b\r1,{SECRET}\r", "cannot be read"),
         ("", "empty table"),
         ("a,b\n", "empty table"),
-        ("a,b", "the table"),
+        ("a,b", "empty table"),
         ("a,b,a\n1,2,3\n", "present twice"),
     ],
 )

@@ -141,16 +141,17 @@ def test_files_of_a_fit_predict_as_the_command_does(tmp_path: Path, target: str,
     train = raw_table(400, 0)
     if target == "two":
         train["target"] = train["target"].replace("it's \\ dead", "ill")
-    train.to_csv(tmp_path / "train.csv", index=False)
+    train.to_parquet(tmp_path / "train.parquet", index=False)
     (tmp_path / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
     arguments = ["--schema", str(tmp_path / "schema.toml"), "--epsilon", "20", "--delta", "1e-5", "--seed", "1"]
-    given = [command, str(tmp_path / "train.csv"), *arguments, "--quiet", "--out", str(tmp_path / "model"), *words]
+    given = [command, str(tmp_path / "train.parquet"), *arguments, "--quiet", "--out", str(tmp_path / "model"), *words]
     assert run(given + (["--steps", "10"] if command == "fit" else [])) == 0
 
     fresh = raw_table(500, 1, wrong=0.03).drop(columns=["target", "marks"])
     fresh.to_csv(tmp_path / "new.csv", index=False)
+    fresh.to_parquet(tmp_path / "new.parquet", index=False)  # cells with line breaks
     out = tmp_path / "p.csv"
-    asked = ["predict", str(tmp_path / "model"), str(tmp_path / "new.csv"), "--out", str(out)]
+    asked = ["predict", str(tmp_path / "model"), str(tmp_path / "new.parquet"), "--out", str(out)]
     assert run([*asked, "--invalid-rows", "blank"]) == 0
     wanted = [line[0] for line in csv.reader(out.open(encoding="utf-8", newline=""))][1:]
     model = load_model(tmp_path / "model")
@@ -344,11 +345,11 @@ def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name
     schema = declared("two")
     train = raw_table(300, 0)
     train["target"] = train["target"].replace("it's \\ dead", "ill")
-    train.to_csv(tmp_path / "train.csv", index=False)
+    train.to_parquet(tmp_path / "train.parquet", index=False)
     (tmp_path / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
     arguments = ["--schema", str(tmp_path / "schema.toml"), "--epsilon", "1", "--delta", "1e-5", "--steps", "2"]
     folder = tmp_path / "model"
-    assert run(["fit", str(tmp_path / "train.csv"), *arguments, "--out", str(folder), "--quiet"]) == 0
+    assert run(["fit", str(tmp_path / "train.parquet"), *arguments, "--out", str(folder), "--quiet"]) == 0
     (folder / name).write_text((folder / name).read_text() + "\n")
     assert run(["statement", str(folder)]) == 4
     assert f"{name} contradicts its model" in capsys.readouterr().err

@@ -16,10 +16,10 @@ from dpadmm.errors import InvalidData
 from dpadmm.tables.columns import Boolean, Classes, Column, Ignore, Numeric, TargetKind
 from dpadmm.tables.encode import read_codes, read_numbers
 from dpadmm.tables.findings import FEW, Finding, Findings, Kind, Place, shown
-from dpadmm.tables.lines import broken_lines, lines_of
+from dpadmm.tables.lines import Lines, unreadable_rows
 from dpadmm.tables.missing import missing_among
 from dpadmm.tables.on_disk import BLOCK_ROWS, row_blocks
-from dpadmm.tables.reading import names_in, read_table, suffix_of
+from dpadmm.tables.reading import csv_lines, names_in, suffix_of
 from dpadmm.tables.schema import Schema
 
 Mask = NDArray[np.bool_]
@@ -47,15 +47,15 @@ def check(path: str | Path, schema: Schema, *, block_rows: int = BLOCK_ROWS) -> 
         found.add(column, kind, 1)
     if not names or found.has(Kind.COLUMN_TWICE) or found.has(Kind.NO_HEADER):
         return found.findings({})
-    try:
-        for frame in row_blocks(path, block_rows) if suffix == ".parquet" else (read_table(path),):
-            found.look(frame.set_axis([str(name) for name in frame.columns], axis=1), schema)
-    except InvalidData:
-        _look_at_lines(found, path, suffix, len(names))
+    if suffix == ".parquet":
+        found.look_at_blocks(path, schema, block_rows)
         return found.findings({})
-    if not found.rows:
-        found.add(None, Kind.NO_ROWS, 1)
-    return found.findings({} if suffix == ".parquet" else lines_of(path, found.wanted(), found.rows))
+    lines = csv_lines(path)
+    if lines is None:
+        found.add(None, Kind.UNREADABLE, 1)
+        return found.findings({})
+    found.look_at_lines(lines, schema)
+    return found.findings({row: lines.numbers[row] for row in found.wanted()})
 
 
 class _Found:
@@ -73,14 +73,36 @@ class _Found:
     def has(self, kind: Kind) -> bool:
         return any(known is kind for _, known in self._all)
 
-    def look(self, frame: pd.DataFrame, schema: Schema) -> None:
-        """Every declared column of one block."""
-        refused = np.zeros(len(frame), dtype=bool)
+    def look_at_blocks(self, path: Path, schema: Schema, block_rows: int) -> None:
+        """A Parquet file, block by block."""
+        try:
+            for frame in row_blocks(path, block_rows):
+                self._look(frame, schema, np.zeros(len(frame), dtype=bool))
+        except InvalidData:
+            self.add(None, Kind.UNREADABLE, 1)
+            return
+        if not self.rows:
+            self.add(None, Kind.NO_ROWS, 1)
+
+    def look_at_lines(self, lines: Lines, schema: Schema) -> None:
+        """A CSV file: lines that cannot be read, and the cells of the others."""
+        if not len(lines.numbers):
+            self.add(None, Kind.NO_ROWS, 1)
+            return
+        for row, (kind, words) in lines.broken.items():
+            self.add(None, kind, 1, [Place(row + 1, None, words)])
+        frame = lines.frame()
+        self._look(frame, schema, unreadable_rows(frame))
+
+    def _look(self, frame: pd.DataFrame, schema: Schema, broken: Mask) -> None:
+        """Every declared column of one block, without the rows of broken lines."""
+        frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+        refused = broken.copy()
         for name, column in _declared(schema).items():
             if name not in frame.columns:
                 continue
             for kind, cells in _looked(frame[name], column):
-                places = np.flatnonzero(cells)
+                places = np.flatnonzero(cells & ~broken)
                 if len(places):
                     first = places[:FEW]
                     values = frame[name].iloc[first].astype(object).tolist()
@@ -155,16 +177,3 @@ def _looked(series: pd.Series[Any], column: Column | TargetKind) -> Iterator[tup
     missing = missing_among(series, unread)
     yield absent, missing
     yield wrong, unread & ~missing
-
-
-def _look_at_lines(found: _Found, path: Path, suffix: str, n_columns: int) -> None:
-    """Why a file with a header could not be read as a table."""
-    if suffix == ".parquet":
-        found.add(None, Kind.UNREADABLE, 1)
-        return
-    broken, rows = broken_lines(path, n_columns)
-    for kind, place in broken:
-        found.add(None, kind, 1, [place])
-    if not broken:
-        found.add(None, Kind.UNREADABLE if rows else Kind.NO_ROWS, 1)
-    found.rows = rows

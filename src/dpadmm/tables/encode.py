@@ -16,6 +16,7 @@ from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
 from dpadmm.rows.cells import number_or_nan
 from dpadmm.rows.tables import numbers_of
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
+from dpadmm.tables.lines import unreadable_rows
 from dpadmm.tables.missing import missing_among
 from dpadmm.tables.schema import Schema, Target
 
@@ -79,7 +80,7 @@ def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_ro
     target = _check_columns(frame, schema, with_target)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     X = np.zeros((len(frame), schema.n_features))
-    valid = np.ones(len(frame), dtype=bool)
+    valid = ~unreadable_rows(frame)
     position = 0
     for name, column in schema.columns.items():
         width = len(column.features(name))

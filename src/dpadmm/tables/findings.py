@@ -28,6 +28,13 @@ class Kind(Enum):
     NO_HEADER = ("no-header", "the first line names none of the declared columns", True)
     FIELDS = ("fields", "another number of fields than the header", True)
     ENCODING = ("encoding", "not UTF-8 text", True)
+    QUOTE = (
+        "quote",
+        "a quote is not closed on this line, or text follows it; write the table as Parquet if cells hold line breaks",
+        True,
+    )
+    LINE_BREAK = ("line-break", "a carriage return inside the line; lines end with LF or CR LF", True)
+    TOO_LONG = ("too-long", "a cell of more than 131072 characters, or a line of more than 32 MiB", True)
     NO_ROWS = ("no-rows", "no row below the header", True)
     UNREADABLE = ("unreadable", "a file that cannot be read from here on", True)
     FILLED = ("filled", "missing: counts as the declared fill value", False)
