@@ -18,13 +18,14 @@ VALUES: tuple[Any, ...] = (
     "", "x", "1", "NaN", "\x00", "\ud800", "x" * 10_000, [], [1], [[]], {}, {"name": "full"}, {"name": []}, DEEP,
 )  # fmt: skip
 
+DEEPEST = 40
 REPEATED = b'{"format": 1, "format": 1}'
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every path into nested dictionaries and lists."""
+    """Every path into nested dictionaries and lists, as far as this attack itself dares to go."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [at, *(place for key, each in inside for place in places(each, (*at, key)))]
+    return [at, *(place for key, each in inside if len(at) < DEEPEST for place in places(each, (*at, key)))]
 
 
 def changed(content: dict[str, Any], rng: random.Random) -> Any:

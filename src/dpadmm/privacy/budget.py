@@ -10,6 +10,7 @@ from typing import Any
 
 from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.wording import rounded_up
+from dpadmm.stored import LARGEST_WHOLE
 
 
 class Relation(StrEnum):
@@ -59,7 +60,9 @@ class Budget:
             )
 
     def require_meaningful(self, n_rows: int) -> None:
-        """Refuse δ ≥ 1/n: publishing one whole row at random would satisfy such a promise."""
+        """Refuse δ ≥ 1/n: publishing one whole row at random would satisfy such a promise; and more rows than can be."""
+        if n_rows > LARGEST_WHOLE:
+            raise InvalidParameter(f"n_rows={shown(int(n_rows))}", "at most 2**53 rows", "correct the number of rows")
         if self.delta * n_rows >= 1:
             raise InvalidParameter(
                 f"delta={rounded_up(self.delta)}, at least one over the number of rows",
