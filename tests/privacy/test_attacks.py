@@ -13,7 +13,6 @@ from dpadmm.audit.attacks import attacks_on
 from dpadmm.audit.hidden import HiddenRun, smallest_program
 from dpadmm.audit.interrogation import Interrogation
 from dpadmm.audit.neighbours import Forgery
-from dpadmm.audit.saved import restated
 from dpadmm.errors import QueryRefused
 from dpadmm.preparation import PrivateGraph, PrivateQuantileClipper
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
@@ -22,6 +21,7 @@ from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.selection.restatement import restated
 from dpadmm.randomness import make_selection_stream, make_streams
 from experiments.mutants import half_the_exact_deviation, less_noise, less_noise_on
 

@@ -577,6 +577,14 @@ class TestBarrier:
         with pytest.raises(QueryRefused, match="own"):
             oracle(plan).noisy_pass(Curious(program.problem, program.step, program.beta))
 
+    @pytest.mark.parametrize(
+        ("coupling", "weakest", "strongest"),
+        [(1e-200, 1e-200, 1.0), (1e-160, 1e-160, 1.0), (1e200, 1.0, 1e200), (1e-308, 1e-3, 1.0)],
+    )
+    def test_a_pass_whose_products_are_no_normal_numbers_is_refused(self, coupling, weakest, strongest):
+        with pytest.raises(InvalidParameter, match="a pass with coupling"):
+            Passage(10, coupling, weakest, strongest)
+
     def test_a_plan_that_visits_other_rows_than_it_speaks_of_is_broken(self):
         plan, _, _ = planned()
         query = plan.queries[0]

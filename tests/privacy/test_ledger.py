@@ -10,6 +10,7 @@ import json
 import pickle
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -19,11 +20,14 @@ from sklearn.model_selection import GridSearchCV
 
 from dpadmm import Budget, DPLinearRegression, DPLogisticRegression, Ledger, load_model
 from dpadmm.errors import BudgetExceeded, FileProblem, InvalidData, InvalidParameter, PromiseBroken
+from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger import release_digest, verify
 from dpadmm.privacy.ledger.entries import moment
 from dpadmm.privacy.ledger.sqlite import SqliteLog
-from dpadmm.privacy.sampling import Poisson
+from dpadmm.privacy.plan import Request
+from dpadmm.privacy.sampling import Poisson, WithoutReplacement
+from dpadmm.privacy.selection import Repetitions, calibrate_search
 
 from .ledger_places import new_database, plan, postgres_server
 
@@ -74,6 +78,43 @@ class Untouchable:
 
     def __len__(self):
         raise AssertionError("a row was read")
+
+
+def contradictory(kind: str):
+    """A fit, or a search of fits, that draws from 200 times the rows of its plan, and so would cost next to nothing."""
+    batches = WithoutReplacement(50, 500)
+    single = [Request("gradient", 10, 1.0)]
+    if kind == "fit":
+        return drawing_from_more(calibrate(Budget(0.5, 1e-6), single, batches, 500))
+
+    def bases(budget: Budget):
+        return (calibrate(budget, single, batches, 500),)
+
+    search = calibrate_search(Budget(0.5, 1e-6), Repetitions("geometric", 2.0), bases, 600, 100)
+    return replace(search, bases=tuple(map(drawing_from_more, search.bases)))
+
+
+def drawing_from_more(made):
+    queries = tuple(replace(query, sampler=replace(query.sampler, n_rows=500 * 200)) for query in made.queries)
+    return replace(made, queries=queries)
+
+
+class TestContradictions:
+    @pytest.mark.parametrize("kind", ["fit", "search"])
+    def test_a_plan_that_contradicts_itself_is_neither_priced_nor_charged(self, ledger, kind):
+        wrong, before = contradictory(kind), ledger.head
+        for asked in (ledger.check, ledger.price, ledger.reserve):
+            with pytest.raises(PromiseBroken, match="draws from another number of rows"):
+                asked("census", wrong)
+        assert ledger.head == before
+
+    @pytest.mark.parametrize("kind", ["fit", "search"])
+    def test_one_that_an_earlier_version_accepted_is_found(self, ledger, place, kind, monkeypatch):
+        wrong = contradictory(kind)
+        monkeypatch.setattr("dpadmm.privacy.ledger.ledger.require_any_agreement", lambda plan: None, raising=False)
+        ledger.commit(ledger.reserve("census", wrong), wrong.event)
+        (problem,) = verify(place).problems
+        assert "contradicts itself" in problem
 
 
 class TestCharges:

@@ -13,11 +13,12 @@ from dpadmm.audit import audit_model
 from dpadmm.audit.attacks import attacks_on
 from dpadmm.audit.end_to_end import attack
 from dpadmm.audit.neighbours import FAR, Forgery, OneAmongZeros, long_row
-from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade, restated
+from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
 from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.selection.restatement import restated
 from dpadmm.privacy.wording import EARLIER
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap

@@ -23,6 +23,8 @@ from dpadmm import (
     load_model,
 )
 from dpadmm.errors import InvalidParameter, PrivacyError, SchemeMismatch
+from dpadmm.estimators.pipelines import NOTHING_ELSE
+from dpadmm.preparation.base import COSTS_IN_ADDITION
 from dpadmm.preparation.total import FIXED_IN_ADVANCE
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
@@ -225,9 +227,14 @@ class TestWords:
             assert len(set(said.assumptions)) == len(said.assumptions)
             assert said.text.count("docs/proofs/preparation.md") == 1
             assert said.text.count("the noise and its generator stay secret") == 1
-            assert "costs in addition" not in said.text
+            assert said.assumptions.count(COSTS_IN_ADDITION) == 1
+            assert said.assumptions.count(NOTHING_ELSE) == 1
             assert "composition is (" in said.text
         assert "docs/proofs/iteration.md" in said.proof_status
 
-    def test_each_part_alone_still_says_that_the_rest_costs(self, clipper):
-        assert "costs in addition" in clipper.privacy_.text
+    def test_each_part_alone_says_what_it_does_not_cover(self, clipper):
+        assert {COSTS_IN_ADDITION, NOTHING_ELSE} < set(clipper.privacy_.assumptions)
+
+    def test_a_total_of_transformers_says_what_it_does_not_cover(self, clipper):
+        second = PrivateSecondMoment(epsilon=0.5, random_state=0).fit(X)
+        assert {COSTS_IN_ADDITION, NOTHING_ELSE} < set(compose_statements(clipper, second).assumptions)

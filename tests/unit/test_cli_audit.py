@@ -10,12 +10,12 @@ import pytest
 from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 
 from dpadmm import load_model
-from dpadmm.audit.saved import restated
 from dpadmm.cli.app import run
 from dpadmm.cli.audit import SOLVER_RUNS
 from dpadmm.estimators import recipe
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.arithmetic import Arithmetic
+from dpadmm.privacy.selection.restatement import restated
 from dpadmm.solvers.base import SOLVERS
 
 

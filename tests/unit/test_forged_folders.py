@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from test_cli_tables import fit_arguments, write_inputs
 
+from dpadmm import load_model
 from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import read_model
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.loading import checksum
+from dpadmm.privacy.selection import plan_from_dict
 from dpadmm.privacy.wording import EARLIER
 
 PROMISES = ("statement.txt", "statement.json", "plan.json")
@@ -122,3 +124,61 @@ class TestOtherVersions:
         forge(model / name)
         with pytest.raises(FileProblem, match=name):
             read_model(model)
+
+
+class TestWhatFollowsFromThePlan:
+    """`model.json` written anew with honest checksums, beside no other file that could contradict it."""
+
+    @staticmethod
+    def rewrite(model: Path, plan: dict[str, object], **privacy: object) -> None:
+        words = json.loads((model / "model.json").read_text())
+        words["plan"] |= plan
+        if plan:
+            words["plan"].pop("digest", None)
+            privacy["plan_digest"] = plan_from_dict(words["plan"]).digest
+        words["privacy"] |= privacy
+        del words["checksum"]
+        (model / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}, indent=2))
+        for name in PROMISES:
+            (model / name).unlink()
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"assumptions": []},
+            {"mechanisms": ["nothing"]},
+            {"unit": "one person, whatever rows they have"},
+            {"arithmetic": ""},
+            {"arithmetic_name": "exact"},
+            {"budget_split": ["100% for training"]},
+            {"outlook": "Expect the best."},
+            {"subject": "transformer"},
+        ],
+    )
+    def test_no_part_of_a_statement_may_differ(self, model: Path, said: dict[str, object]) -> None:
+        self.rewrite(model, {}, **said)
+        with pytest.raises(FileProblem, match=f"differ in {next(iter(said))}"):
+            load_model(model)
+        assert run(["statement", str(model)]) == 4
+
+    @pytest.mark.parametrize("lowered", [{"epsilon": 0.01, "epsilon_achieved": 0.01}, {"delta": 1e-9}])
+    def test_a_smaller_promise_than_the_queries_keep_is_refused(
+        self, model: Path, lowered: dict[str, object], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.rewrite(model, lowered, **lowered)
+        with pytest.raises(FileProblem, match="plan does not hold"):
+            load_model(model)
+        assert run(["statement", str(model)]) == 4
+        assert capsys.readouterr().out == ""
+
+
+def test_a_smaller_epsilon_of_a_mini_batch_fit_is_never_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_inputs(tmp_path)
+    assert run([*fit_arguments(tmp_path), "--solver", "dp-sgd", "--steps", "20", "--batch-size", "40"]) == 0
+    capsys.readouterr()
+    lowered = {"epsilon": 0.01, "epsilon_achieved": 0.01}
+    TestWhatFollowsFromThePlan.rewrite(tmp_path / "model", lowered, **lowered)
+    assert run(["statement", str(tmp_path / "model")]) != 0
+    assert capsys.readouterr().out == ""

@@ -6,14 +6,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.feature_selection import SelectKBest
+from sklearn.ensemble import BaggingClassifier
+from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
 
 from dpadmm import (
+    DPLinearRegression,
     DPLogisticRegression,
     DPSearchCV,
     LaplacianBlur,
@@ -76,6 +82,46 @@ def test_a_step_that_learned_is_refused_by_name(step: Any) -> None:
 def test_wherever_the_pipeline_is(wrap: Any) -> None:
     with pytest.raises(PrivacyError, match="learned from the rows"):
         wrap(model()).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda last: OneVsRestClassifier(last),
+        lambda last: BaggingClassifier(last, n_estimators=2),
+        lambda last: CalibratedClassifierCV(last, cv=2),
+        lambda last: OneVsRestClassifier(make_pipeline(Normalizer(), last)),
+        lambda last: make_pipeline(Normalizer(), OneVsRestClassifier(last)),
+    ],
+)
+def test_a_copy_inside_of_the_last_step_is_found(wrap: Any) -> None:
+    with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
+        make_pipeline(StandardScaler(), wrap(model())).fit(X, Y)
+    make_pipeline(Normalizer(), wrap(model())).fit(X, Y)
+
+
+def test_a_copy_inside_of_a_step_in_the_middle_is_found() -> None:
+    """Only the steps before it: what comes after it is fitted on what it released."""
+    middle = SelectFromModel(model())
+    with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
+        make_pipeline(StandardScaler(), middle, GaussianNB()).fit(X, Y)
+    make_pipeline(Normalizer(), middle, StandardScaler(), GaussianNB()).fit(X, Y)
+
+
+def test_a_private_step_of_a_pipeline_that_copies_its_steps(tmp_path: Any) -> None:
+    clipper = PrivateQuantileClipper((-4, 4), epsilon=1.0, random_state=0)
+    with pytest.raises(PrivacyError, match="learned from the rows before PrivateQuantileClipper"):
+        make_pipeline(StandardScaler(), clipper, model(), memory=str(tmp_path)).fit(X, Y)
+
+
+def test_a_target_changed_by_what_was_learned_from_it() -> None:
+    last = DPLinearRegression(1.0, 1e-5, row_norm=2.0, target_bounds=(-1, 1), solver="dp-gd", steps=2, random_state=0)
+    for wrapped in (lambda each: each, lambda each: make_pipeline(Normalizer(), each)):
+        with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
+            TransformedTargetRegressor(wrapped(last), transformer=StandardScaler()).fit(X, X[:, 0])
+        with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
+            make_pipeline(StandardScaler(), TransformedTargetRegressor(wrapped(last))).fit(X, X[:, 0])
+        TransformedTargetRegressor(wrapped(last), func=np.arctanh, inverse_func=np.tanh).fit(X, X[:, 0] / 2)
 
 
 def test_a_private_step_refuses_too() -> None:

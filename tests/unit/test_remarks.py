@@ -80,6 +80,20 @@ def test_a_budget_too_small() -> None:
     assert f"about {remark.facts['rows']} rows" in remark.text
 
 
+def test_rows_are_advised_only_where_delta_allows_them() -> None:
+    """At this delta that many rows would be refused: it must stay below one over their number."""
+    hopeless = Budget(1e-4, 1e-4)
+    (remark,) = remarks_on(hopeless, 600)
+    assert "rows do not help" in remark.text
+    assert "larger epsilon" in remark.text
+    assert "it takes about" not in remark.text
+    for epsilon in (1e-4, 1e-3, 1e-2, 0.1):
+        for delta in (1e-4, 1e-5, 1e-6, 1e-8):
+            for remark in remarks_on(Budget(epsilon, delta), 50):
+                if remark.facts["rows"] is not None:
+                    Budget(epsilon, delta).require_meaningful(remark.facts["rows"])
+
+
 def test_the_meaning_of_nothing_declared_has_not_changed() -> None:
     plain, said = (classifier(random_state=0, row_norm=norm).fit(X, Y) for norm in (None, 1.0))
     np.testing.assert_array_equal(plain.coef_, said.coef_)

@@ -20,18 +20,11 @@ from dpadmm.estimators.recipe import Recipe, make_recipe
 from dpadmm.kernels import Work
 from dpadmm.kernels.engine import Name
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection import SearchPlan, verify_any_plan
-from dpadmm.privacy.selection.statement import search_statement, stated_candidates
+from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
+from dpadmm.privacy.selection.restatement import contradictions
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.wording import EARLIER, SAFE, Sides
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
-
-DERIVED = (
-    *("epsilon", "delta", "relation", "epsilon_achieved", "unit", "mechanisms", "accountant", "proof_status"),
-    *("arithmetic_name", "budget_split"),
-)
-"""What a statement says because its plan does."""
 
 BEARABLE, MOST_RUNS = 80.0, 20_000
 PILOTS, PILOT_SECONDS = 50, 3.0
@@ -223,7 +216,7 @@ def rehearse(model: PrivateLinearModel) -> bool:
 
 
 def check_statement(statement: PrivacyStatement, plan: Plan | SearchPlan) -> None:
-    """Refuse a seeded statement, one about another plan, and one whose numbers are not those of its plan."""
+    """Refuse a seeded statement, one about another plan, and one that says other things than its plan."""
     if statement.seeded:
         raise PrivacyError(
             "given a seeded model, which is NOT private: whoever knows the seed can subtract the noise; expected a "
@@ -231,17 +224,9 @@ def check_statement(statement: PrivacyStatement, plan: Plan | SearchPlan) -> Non
         )
     if statement.plan_digest != plan.digest:
         raise _mismatch("speaks of another plan")
-    honest = [restated(statement, plan, sides) for sides in (SAFE, EARLIER)]
-    wrong = [name for name in DERIVED if getattr(statement, name) not in [getattr(each, name) for each in honest]]
-    if wrong:
+    require_any_agreement(plan)
+    if wrong := contradictions(statement, plan):
         raise _mismatch(f"contradicts its plan in {', '.join(wrong)}")
-
-
-def restated(statement: PrivacyStatement, plan: Plan | SearchPlan, sides: Sides = SAFE) -> PrivacyStatement:
-    """What the library says about a plan; how many candidates a search had is no part of it, and is taken as stated."""
-    if isinstance(plan, SearchPlan):
-        return search_statement(plan, statement.solver, stated_candidates(statement), (), False, sides)
-    return PrivacyStatement.of(plan, statement.solver, (), seeded=False, sides=sides)
 
 
 def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:

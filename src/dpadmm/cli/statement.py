@@ -23,15 +23,17 @@ Examples
 
 def statement(
     model_dir: ModelFolder,
-    verify: Annotated[bool, typer.Option("--verify", help="Run the accountant again, from scratch.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Print what the accountant, run again, certifies.")] = False,
     json: Json = False,
 ) -> None:
+    from dpadmm.privacy.selection import verify_any_plan
+
     model = read_model(model_dir)
+    # Asked or not: nothing is printed that the accountant does not certify.
+    certified = verify_any_plan(model.plan_)
     content = model.privacy_.to_dict()
     if verify:
-        from dpadmm.privacy.selection import verify_any_plan
-
-        content["epsilon_verified"] = verify_any_plan(model.plan_)
+        content["epsilon_verified"] = certified
     if json:
         print_json(content)
         return

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpadmm._version import __version__
-from dpadmm.errors import FileProblem, PromiseBroken
+from dpadmm.errors import CannotCertify, FileProblem, PromiseBroken
 from dpadmm.estimators.elsewhere import linear_score
 from dpadmm.estimators.linear import DPLinearRegression
 from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
@@ -23,8 +23,9 @@ from dpadmm.estimators.stored_graph import is_matrix, to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
 from dpadmm.files import why, write_folder
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection import SearchPlan, require_any_agreement
-from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
+from dpadmm.privacy.selection.restatement import contradictions
 from dpadmm.scoring import SCORE_FILES, Input, score_files
 
 
@@ -98,25 +99,35 @@ def model_files(model: Any, inputs: Sequence[Input] | None = None) -> dict[str, 
 def load_model(path: str | Path) -> Any:
     """Read a model written by `save_model`; whatever else the folder holds is refused with a `FileProblem`.
 
-    A statement that does not speak of its plan is refused, and so is a plan that contradicts itself.
+    A statement that says other things than its plan is refused, and so is a plan that contradicts itself. Where every
+    query reads all rows, which is certified in a moment, the accountant is run again: no smaller ε than the queries
+    cost is loaded. For other plans that is done by `dpadmm statement` and `dpadmm audit`.
     """
     folder = Path(path)
     model = read_model_folder(folder)
-    if not _speaks_of(model.privacy_, model.plan_):
-        raise FileProblem(
-            f"{folder}, whose privacy statement speaks of another plan",
-            "a statement and a plan written together",
-            "train the model again, and do not edit its files",
-        )
+    statement, plan = model.privacy_, model.plan_
+    if statement.plan_digest != plan.digest:
+        raise _untrue(folder, "whose privacy statement speaks of another plan")
     try:
-        require_any_agreement(model.plan_)
-    except PromiseBroken as problem:
-        raise FileProblem(
-            f"{folder}, whose plan contradicts itself ({problem})",
-            "a plan as it was certified",
-            "train the model again, and do not edit its files",
-        ) from None
+        verify_any_plan(plan) if _reads_all_rows(plan) else require_any_agreement(plan)
+        wrong = contradictions(statement, plan)
+    except (PromiseBroken, CannotCertify) as problem:
+        raise _untrue(folder, f"whose plan does not hold ({problem})") from None
+    if wrong:
+        raise _untrue(folder, f"whose privacy statement speaks of another plan (they differ in {', '.join(wrong)})")
     return model
+
+
+def _reads_all_rows(plan: Plan | SearchPlan) -> bool:
+    return all(type(query.sampler) is Everything for query in plan.queries)
+
+
+def _untrue(folder: Path, how: str) -> FileProblem:
+    return FileProblem(
+        f"{folder}, {how}",
+        "a statement and a plan as they were certified and written together",
+        "train the model again, and do not edit its files",
+    )
 
 
 def changed_score_files(folder: Path) -> list[str]:
@@ -179,13 +190,6 @@ def _worded(model: Any) -> dict[str, Any]:
     """The parameters, but for a graph whose matrix is among the numbers."""
     parameters: dict[str, Any] = model.get_params(deep=False)
     return {**parameters, "graph": None} if is_matrix(model.graph) else parameters
-
-
-def _speaks_of(statement: PrivacyStatement, plan: Plan | SearchPlan) -> bool:
-    promised = (statement.epsilon, statement.delta, statement.relation, statement.epsilon_achieved)
-    planned = (plan.budget.epsilon, plan.budget.delta, str(plan.budget.relation), plan.epsilon_achieved)
-    by_whom = (statement.accountant, statement.proof_status) == (plan.accountant, plan.proof_status)
-    return statement.plan_digest == plan.digest and promised == planned and by_whom
 
 
 def _storable(value: Any) -> bool:

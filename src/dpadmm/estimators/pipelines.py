@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
@@ -47,7 +49,8 @@ def require_nothing_learned_before(estimator: Any) -> None:
     ]
     if learned:
         raise PrivacyError(
-            f"given a pipeline in which {', '.join(learned)} learned from the rows before {type(estimator).__name__}; "
+            f"given a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
+            f"{type(estimator).__name__}; "
             "expected earlier steps that are private themselves or map each row by itself, because what a step learns "
             "without noise tells about single rows, and no statement of the last step could be true of the pipeline; "
             "declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
@@ -56,7 +59,7 @@ def require_nothing_learned_before(estimator: Any) -> None:
 
 
 def _steps_before(estimator: Any) -> Iterator[Any]:
-    """Steps before the estimator in the pipelines that are fitting it, the nearest pipeline first."""
+    """Steps before the estimator in whatever is fitting it, the nearest first; of a target, too."""
     inner, frame = estimator, sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
@@ -64,9 +67,22 @@ def _steps_before(estimator: Any) -> Iterator[Any]:
         if not frame.f_code.co_name.lstrip("_").startswith("fit"):
             continue
         caller = frame.f_locals.get("self")
-        if isinstance(caller, Pipeline) and caller is not inner:
-            parts = [part for _, part in caller.steps]
-            position = next((place for place, part in enumerate(parts) if part is inner), None)
-            if position is not None:
-                yield from parts[:position]
-                inner = caller
+        if caller is inner:
+            continue
+        if isinstance(caller, Pipeline):
+            yield from _parts_before(caller, inner, frame)
+            inner = caller
+        elif isinstance(caller, TransformedTargetRegressor):
+            yield caller.transformer_
+            inner = caller
+
+
+def _parts_before(pipeline: Pipeline, inner: Any, frame: FrameType) -> list[Any]:
+    """Steps before the one that is being fitted, which may hold `inner`, or a copy of it, out of sight."""
+    parts = [part for _, part in pipeline.steps]
+    found = next((place for place, part in enumerate(parts) if part is inner), None)
+    if found is None:
+        # `_fit` fits all steps but the last, and counts them; only then is the last one fitted.
+        middle = frame.f_code.co_name == "_fit"
+        found = frame.f_locals.get("step_idx", 0) if middle else len(parts) - 1
+    return parts[:found]

@@ -35,6 +35,10 @@ WORDS: Mapping[type[PublicWarning], str] = {
         "with these rows a larger epsilon."
     ),
 }
+ONLY_EPSILON = (
+    "{outlook} Do not spend the budget on this fit: it takes a larger epsilon. More rows do not help at this delta."
+)
+"""Where delta would not be below one over the rows that it takes."""
 
 _UNANNOUNCED: ContextVar[bool] = ContextVar("unannounced", default=False)
 
@@ -48,6 +52,8 @@ class Remark:
 
     @property
     def text(self) -> str:
+        if self.category is TooSmallBudget and self.facts["rows"] is None:
+            return ONLY_EPSILON.format(**self.facts)
         return WORDS[self.category].format(**self.facts)
 
 
@@ -82,7 +88,7 @@ def remarks_on(
         said.append(Remark(UndeclaredTargetBounds, {}))
     if hopeless := outlook(budget, n_rows):
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
-        said.append(Remark(TooSmallBudget, {"outlook": hopeless, "rows": rows}))
+        said.append(Remark(TooSmallBudget, {"outlook": hopeless, "rows": rows if budget.delta * rows < 1 else None}))
     return tuple(said)
 
 

@@ -14,7 +14,7 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
 from dpadmm.estimators.input import feature_table
 from dpadmm.estimators.parameters import require_plain
-from dpadmm.estimators.pipelines import require_nothing_learned_before
+from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.address import PlaceParameter
@@ -141,7 +141,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _state(self, plan: Plan, assumptions: tuple[str, ...], seeded: bool) -> None:
         self.plan_ = plan
         self.privacy_ = PrivacyStatement.of(
-            plan, type(self).__name__, (*assumptions, COSTS_IN_ADDITION), seeded, subject="transformer"
+            plan, type(self).__name__, (*assumptions, NOTHING_ELSE, COSTS_IN_ADDITION), seeded, subject="transformer"
         )
 
     def _rows(self, X: Any) -> Any:

@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.pipelines import learns_nothing
+from dpadmm.estimators.pipelines import NOTHING_ELSE, learns_nothing
 from dpadmm.estimators.search import DPSearchCV
 from dpadmm.preparation.base import COSTS_IN_ADDITION, PrivateTransformer
 from dpadmm.privacy.composition import compose_plans
@@ -27,6 +27,9 @@ FIXED_IN_ADVANCE = (
 )
 """docs/proofs/ledger.md, "Spent is no promise"."""
 ROW_BY_ROW = "each function in the pipeline maps a row by itself, without looking at others"
+
+ALWAYS = (NOTHING_ELSE, COSTS_IN_ADDITION)
+"""True of every part, and of the total."""
 
 
 def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatement:
@@ -57,13 +60,13 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
     plans = [_one_fit(part) for part in fitted]
     whole = compose_plans(plans, max(plan.budget.delta for plan in plans) if delta is None else delta)
     standing = (standing_assumptions(plan, part.privacy_.subject) for part, plan in zip(fitted, plans, strict=True))
-    said = {COSTS_IN_ADDITION, FIXED_IN_ADVANCE, *itertools.chain.from_iterable(standing)}
+    said = {*ALWAYS, FIXED_IN_ADVANCE, *itertools.chain.from_iterable(standing)}
     own = dict.fromkeys(itertools.chain.from_iterable(part.privacy_.assumptions for part in fitted))
     functions = (ROW_BY_ROW,) if any(type(leaf) is FunctionTransformer for leaf in leaves) else ()
     statement = PrivacyStatement.of(
         whole,
         " and then ".join(part.privacy_.solver for part in fitted),
-        (FIXED_IN_ADVANCE, *(assumption for assumption in own if assumption not in said), *functions),
+        (FIXED_IN_ADVANCE, *(assumption for assumption in own if assumption not in said), *functions, *ALWAYS),
         any(part.privacy_.seeded for part in fitted),
         subject="composition",
     )

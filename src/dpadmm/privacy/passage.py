@@ -16,6 +16,7 @@ docs/proofs/iteration.md has the proofs.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,6 +59,9 @@ class Passage:
             self.n_rows >= 1
             and 0 < self.coupling < math.inf
             and 0 < self.weakest <= self.strongest < math.inf
+            # Their inverses and squares are then numbers, too.
+            and sys.float_info.min <= self.coupling * self.weakest
+            and self.coupling * self.strongest < math.inf
             and 0 <= self.convexity <= 1
             and 0 <= self.rounding < math.inf
             and 0 <= self.clip_rounding < math.inf
@@ -66,7 +70,8 @@ class Passage:
             raise InvalidParameter(
                 f"a pass with coupling {self.coupling:g}, singular values squared from {self.weakest:g} to "
                 f"{self.strongest:g} and convexity {self.convexity:g}",
-                "a positive finite coupling, A of full row rank and 0 <= convexity <= 1",
+                "a coupling that is a positive number, also times the singular values, A of full row rank and "
+                "0 <= convexity <= 1",
                 "use a positive beta, a step of at most 1/L, and a constraint of full row rank",
             )
 

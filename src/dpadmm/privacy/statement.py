@@ -132,7 +132,7 @@ class PrivacyStatement:
             plan_digest=plan.digest,
             arithmetic=arithmetic_words(plan.arithmetic, plan.queries),
             arithmetic_name=str(plan.arithmetic),
-            outlook=outlook(plan.budget, plan.n_rows),
+            outlook=outlook(plan.budget, plan.n_rows, sides),
             budget_split=tuple(str(part) for part in split_of(plan)),
             subject=subject,
         )

@@ -23,7 +23,7 @@ from dpadmm.privacy.ledger.names import plain, require_distinct, usable
 from dpadmm.privacy.ledger.standing import Standing, kind_of, limit_fields
 from dpadmm.privacy.ledger.store import Log, Store, store_at
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection import SearchPlan, Selection
+from dpadmm.privacy.selection import SearchPlan, Selection, require_any_agreement
 from dpadmm.signals import HeldSignals
 
 
@@ -114,6 +114,7 @@ class Ledger:
         if isinstance(wanted, Budget):
             account.require_room_for(wanted)
         else:
+            require_any_agreement(wanted)
             account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
 
     def price(self, dataset: str | None, plan: Plan | SearchPlan) -> float:
@@ -121,11 +122,16 @@ class Ledger:
 
         Like `spent`, no promise where fits were chosen after looking at earlier models.
         """
+        require_any_agreement(plan)
         account = self._read().standing(dataset)
         return account.spent_with(charge(plan.event, plan.budget.relation, account.next_slack))
 
     def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
-        """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing."""
+        """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing.
+
+        A plan of which one number contradicts another is refused with `PromiseBroken`: what it costs says nothing.
+        """
+        require_any_agreement(plan)
         account = self._read().standing(dataset)
         while True:
             # Mini-batch fits take a second to price: outside the lock, and again if another fit came first.

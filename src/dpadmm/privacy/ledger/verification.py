@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpadmm.errors import CannotCertify, FileProblem, InvalidParameter
+from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter, PromiseBroken
 from dpadmm.privacy.ledger.book import Account, Book, Fit
 from dpadmm.privacy.ledger.charge import Charge, charge
 from dpadmm.privacy.ledger.entries import Entry
 from dpadmm.privacy.ledger.store import store_at
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection import SearchPlan, plan_from_dict
+from dpadmm.privacy.selection import SearchPlan, plan_from_dict, require_any_agreement
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ def _faults(account: Account, fit: Fit) -> list[str]:
     name = f"fit {fit.receipt[:8]} on {account.dataset!r}"
     try:
         digest, honest, plan = _priced(json.dumps(fit.plan_fields), fit.charge.slack)
-    except (KeyError, ValueError, TypeError, CannotCertify):
+    except PromiseBroken:
+        return [f"{name} has a plan that contradicts itself"]
+    except (KeyError, ValueError, TypeError, ArithmeticError, DpadmmError):
         return [f"{name} has a plan that cannot be read or priced"]
     found = []
     if digest != fit.plan_digest:
@@ -112,8 +114,9 @@ def _faults(account: Account, fit: Fit) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _priced(plan_fields: str, slack: float) -> tuple[str, Charge, Plan | SearchPlan]:
-    """Digest and true charge of a plan; the same plan is often fitted many times."""
+    """Digest and true charge of a plan that agrees with itself; the same plan is often fitted many times."""
     plan = plan_from_dict(json.loads(plan_fields))
+    require_any_agreement(plan)
     return plan.digest, charge(plan.event, plan.budget.relation, slack), plan
 
 
@@ -122,6 +125,8 @@ def _overspent(account: Account) -> list[str]:
         account.require_covers_spending()
     except InvalidParameter:
         return [f"{account.dataset!r} has spent more than its limit"]
+    except (KeyError, ValueError, TypeError, ArithmeticError, DpadmmError):
+        return [f"{account.dataset!r} has a first fit that cannot be judged"]
     return []
 
 

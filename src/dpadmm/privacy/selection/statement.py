@@ -41,7 +41,7 @@ def search_statement(
         plan_digest=plan.digest,
         arithmetic=arithmetic_words(arithmetic, plan.queries),
         arithmetic_name=str(arithmetic),
-        outlook=outlook(plan.base_budget, plan.bases[0].n_rows),
+        outlook=outlook(plan.base_budget, plan.bases[0].n_rows, sides),
     )
 
 
