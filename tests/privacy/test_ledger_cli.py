@@ -101,7 +101,7 @@ def test_verify_finds_the_model_that_paid_and_one_that_did_not(trained, tmp_path
     DPLogisticRegression(0.3, 1e-6, classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int)).save(tmp_path / "unpaid")
     assert run(["ledger", "verify", str(trained), "--model", str(tmp_path / "unpaid")]) == 4
     said = capsys.readouterr().out
-    assert "not committed here" in said
+    assert "no finished charge" in said
     assert "paid for" not in said
 
 
