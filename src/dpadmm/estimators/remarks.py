@@ -28,7 +28,8 @@ WORDS: Mapping[type[PublicWarning], str] = {
     ),
     UndeclaredTargetBounds: (
         "No target_bounds were declared. Targets are clipped to the range from -1 to 1, which ruins a model of any "
-        "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(-1, 1)."
+        "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(0, 100); "
+        "if -1 to 1 is the range, declare (-1, 1)."
     ),
     TooSmallBudget: (
         "{outlook} Do not spend the budget on this fit: at this epsilon and delta it takes about {rows:,} rows, and "
