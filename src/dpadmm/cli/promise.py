@@ -29,7 +29,11 @@ def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None
         ("assumes", "; ".join(map(_in_short, statement.assumptions))),
         *([("warning", statement.outlook)] if statement.outlook else []),
         # The place of a ledger is not repeated: its address may hold a password.
-        *([("charged to", f"{charged}; `dpadmm ledger show LEDGER` says what is spent, and the limit")] if charged else []),
+        *(
+            [("charged to", f"{charged}; `dpadmm ledger show LEDGER` says what is spent, and the limit")]
+            if charged
+            else []
+        ),
         ("statement", f"`dpadmm statement {folder}`: every query, proof and assumption"),
     ]
 
