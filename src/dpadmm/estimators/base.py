@@ -167,7 +167,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         engine = kernels.choose(*work)
         asked = [self.get_params(deep=False)]
         announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, asked, features=features))
-        kernels.announce(engine, *work, visible=bool(self.verbose))
+        kernels.announce(engine, *work)
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
