@@ -136,6 +136,18 @@ class UndeclaredTargetBounds(PublicWarning):
     key = "undeclared-target-bounds"
 
 
+class UnusedSetting(PublicWarning):
+    """A setting was given that does nothing beside the others."""
+
+    key = "unused-setting"
+
+
+class TooLargeRowNorm(PublicWarning):
+    """The declared norm is larger than any row within the declared bounds, so that the fit is noisier than needed."""
+
+    key = "too-large-row-norm"
+
+
 class TooSmallBudget(PublicWarning):
     """The budget is too small for the number of rows to learn anything."""
 

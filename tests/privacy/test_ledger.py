@@ -337,7 +337,7 @@ class TestBadInput:
         unpaid = DPLogisticRegression(0.3, 1e-6, classes=[0, 1]).fit(*table)
         found = [(model.plan_.digest, release_digest(model.weights_)) for model in (paid, unpaid)]
         assert verify(place, releases=found[:1]).ok
-        assert "not committed here" in verify(place, releases=found).problems[0]
+        assert "no finished charge" in verify(place, releases=found).problems[0]
 
     def test_an_unknown_address_is_refused(self):
         with pytest.raises(FileProblem, match="postgresql"):

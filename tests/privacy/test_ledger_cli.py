@@ -67,13 +67,14 @@ def test_init_show_limit_verify_export_as_json(tmp_path, capsys):
     assert run(["ledger", "export", place, "--out", str(tmp_path / "copy.jsonl")]) == 0
     lines = (tmp_path / "copy.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == shown["entries"]
+    assert capsys.readouterr().out == f"Wrote {tmp_path / 'copy.jsonl'}.\n"
 
 
 def test_show_has_a_table_and_a_picture(trained, tmp_path, capsys):
     picture = tmp_path / "spending.png"
     assert run(["ledger", "show", str(trained), "--picture", str(picture)]) == 0
     text = capsys.readouterr().out
-    for word in ("census", "Ada", "committed", "secret", "0.3, 1e-06", "Head: 4:"):
+    for word in ("census", "Ada", "committed", "secret", "0.3, 1e-06", "Head: 4:", f"Wrote {picture}."):
         assert word in text
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert run(["ledger", "show", str(trained), "--picture", str(picture)]) == 4
@@ -101,7 +102,7 @@ def test_verify_finds_the_model_that_paid_and_one_that_did_not(trained, tmp_path
     DPLogisticRegression(0.3, 1e-6, classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int)).save(tmp_path / "unpaid")
     assert run(["ledger", "verify", str(trained), "--model", str(tmp_path / "unpaid")]) == 4
     said = capsys.readouterr().out
-    assert "not committed here" in said
+    assert "no finished charge" in said
     assert "paid for" not in said
 
 
@@ -143,7 +144,8 @@ def test_a_statement_of_another_plan_is_refused_even_with_a_checksum_made_anew(t
     [
         (["show", "none.db"], 4, "ledger init"),
         (["verify", "schema.toml"], 4, "not a ledger"),
-        (["init", "ledger.db"], 4, "exists"),
+        (["init", "ledger.db"], 4, "dpadmm ledger limit PATH --dataset NAME"),
+        (["init", "schema.toml"], 4, "which exists"),
         (["limit", "ledger.db", "--epsilon", "2"], 2, "all three"),
         (["limit", "ledger.db", "--dataset", "x", "--epsilon", "0", "--delta", "1e-5"], 2, "epsilon"),
         (["limit", "ledger.db", *LIMIT[:-1], "Eve"], 2, "'Ada' declared"),
@@ -199,7 +201,7 @@ class TestFit:
     def test_a_missing_name_is_refused_and_nothing_is_lost(self, arguments, path, capsys):
         before = Ledger(path).head
         assert run([*arguments[:-2], "--epsilon", "0.5"]) == 2
-        assert "name of a data set" in capsys.readouterr().err
+        assert "--dataset NAME" in capsys.readouterr().err
         assert Ledger(path).head == before
 
     @pytest.mark.parametrize("made", ["newer", "foreign"])

@@ -201,7 +201,7 @@ class TestCutOff:
         release = (model.plan_.digest, release_digest(model.weights_))
         assert verify(path, releases=[release]).ok
         shutil.copy(earlier, path)
-        assert "not committed here" in found(path, releases=[release])
+        assert "no finished charge" in found(path, releases=[release])
 
     def test_an_open_ledger_remembers(self, path, ledger, earlier):
         ledger.reserve("census", SMALL)

@@ -17,6 +17,7 @@ from dpadmm import __version__, load_model
 from dpadmm.cli import app as program
 from dpadmm.cli.model_folder import MODEL_FILES
 from dpadmm.datasets import make_demo
+from dpadmm.scoring import SCORE_FILES
 
 COMMANDS = ("demo", "plan", "schema", "check", "fit", "tune", "predict", "evaluate", "statement", "ledger", "version")
 PLAN = ["plan", "--rows", "1000", "--features", "5", "--epsilon", "1", "--delta", "1e-5"]
@@ -49,6 +50,15 @@ def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.startswith("error: given a command line that does not fit (")
     assert program.run([*arguments, "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["type"] == "UsageError"
+
+
+def test_a_command_that_is_none_and_a_group_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.run(["ft"]) == 2
+    assert "expected the commands of `dpadmm --help`" in capsys.readouterr().err
+    assert program.run(["ledger"]) == 2
+    shown = capsys.readouterr()
+    assert "export" in shown.out
+    assert shown.err == ""
 
 
 def test_unexpected_problems_are_not_quoted(
@@ -142,6 +152,9 @@ def test_demo_replaces_its_own_report_only(
         assert summary["relevant"] == 20
         assert summary["accuracy"] > 0.7
         assert summary["privacy"]["epsilon"] == 20
+    names = {line.split(",")[0] for line in (out / "coefficients.csv").read_text().splitlines()}
+    assert {"s1", "s100"} <= names
+    assert all("'s1'" in text or '"s1"' in text for text in map(Path.read_text, map(out.joinpath, SCORE_FILES)))
     (out / "thesis.txt").write_text("years of work")
     assert program.run(["demo", "--out", str(out)]) == 4
     assert (out / "thesis.txt").exists()

@@ -40,7 +40,8 @@ def refused(
         ("--relation sideways", 2, "relation"),
         ("--solver magic", 2, "solver"),
         ("--penalty magic", 2, "penalty"),
-        ("--penalty graph", 2, "graph"),
+        ("--penalty graph", 2, "--private-graph SHARE"),
+        ("--ledger team.db", 2, "--dataset NAME"),
         ("--penalty graph --graph absent.csv", 4, "--graph"),
         ("--sampler magic", 2, "sampler"),
         ("--solver dp-sadmm --sampler shuffle", 3, "shuffled"),
@@ -145,7 +146,7 @@ def test_bad_tables(
     [
         ("--solver dp-sadmm --batch-size 401", 2, "batch_size"),
         ("--delta 0.0025", 2, "delta < 1/n"),
-        ("--rows 399", 2, "n_rows"),
+        ("--rows 399", 2, "--relation add-remove"),
         ("--solver dp-sadmm --sampler fixed --relation add-remove", 3, "replace-one"),
         ("--solver dp-sadmm --accountant gaussian", 3, "full-data"),
     ],

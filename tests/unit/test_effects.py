@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.axes import Axes
 from test_cli_tables import fit_arguments, write_inputs
 
 from dpadmm import load_model
 from dpadmm.cli.app import run
 from dpadmm.datasets import make_demo
+from dpadmm.report import picture
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.picture import coefficient_picture
 from dpadmm.report.typical import TypicalRow
@@ -182,6 +184,28 @@ def test_bars_are_coefficients_times_the_scale() -> None:
     ]
     assert coefficient_picture(several[0], "effect") == coefficient_picture(several[1], "effect")
     assert scaled.row(0) == [2.0, 4.0, 0.5, 1.0, 0.1, "", "one"]
+
+
+def test_the_picture_compares_categories_with_the_mean_of_their_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    typical = TypicalRow(0.5, "a row", 1.0, False, ("one",) * 3, (1.0,) * 3, (0, 1, 1), True)
+    values, errors = np.array([[6.0, -102.0, -98.0]]), np.ones((1, 3))
+    table = Coefficients(("age", "c=a", "c=b"), ("s",), values, np.zeros(1), errors, np.ones(1), typical, 40.0)
+    np.testing.assert_array_equal(table.effects, [[3.0, -1.0, 1.0]])
+    np.testing.assert_array_equal(table.effect_errors, [[0.5, np.nan, np.nan]])
+    drawn: list[Axes] = []
+    monkeypatch.setattr(picture, "_title", lambda axes, *more: drawn.append(axes))
+    coefficient_picture(table, "effect")
+    (axes,) = drawn
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["age", "c=a", "c=b"]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "raises the prediction",
+        "lowers the prediction",
+        "lines: ± one standard deviation of the privacy noise (not known for categories)",
+    ]
+    # Below the axes, so that it hides no bar.
+    assert legend.get_window_extent().y1 < axes.get_window_extent().y0
 
 
 def test_rows_without_declared_ranges_are_taken_as_not_scaled() -> None:

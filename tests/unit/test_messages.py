@@ -14,7 +14,7 @@ from test_cli_tables import fit_arguments, write_inputs
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV
 from dpadmm.cli.app import run
-from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
+from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema, UnknownParameter
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.tables import Schema, encode
 
@@ -35,6 +35,11 @@ def test_habits_of_scikit_learn_are_answered(kind: Any, name: str, instead: str)
     with pytest.raises(InvalidParameter, match=rf"{name}=.*{instead}") as refusal:
         kind(**{name: 1})
     assert isinstance(refusal.value, TypeError)
+
+
+def test_a_search_sends_the_budget_to_its_model() -> None:
+    with pytest.raises(UnknownParameter, match="give it to the model"):
+        DPSearchCV(DPLogisticRegression(), {"alpha": [1e-3]}, epsilon=1)
 
 
 def test_sample_weight_is_answered() -> None:

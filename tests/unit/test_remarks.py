@@ -22,8 +22,15 @@ from dpadmm import (
     load_model,
 )
 from dpadmm.cli.app import run
-from dpadmm.errors import PublicWarning, TooSmallBudget, UndeclaredBounds, UndeclaredTargetBounds
-from dpadmm.estimators.remarks import remarks_on
+from dpadmm.errors import (
+    PublicWarning,
+    TooLargeRowNorm,
+    TooSmallBudget,
+    UndeclaredBounds,
+    UndeclaredTargetBounds,
+    UnusedSetting,
+)
+from dpadmm.estimators.remarks import DEFAULT_ALPHA, remarks_on
 from dpadmm.privacy.budget import Budget
 
 RNG = np.random.default_rng(0)
@@ -92,6 +99,34 @@ def test_rows_are_advised_only_where_delta_allows_them() -> None:
             for remark in remarks_on(Budget(epsilon, delta), 50):
                 if remark.facts["rows"] is not None:
                     Budget(epsilon, delta).require_meaningful(remark.facts["rows"])
+
+
+@pytest.mark.parametrize(
+    ("given", "remarks"),
+    [
+        ({"alpha": 0.1}, [UnusedSetting]),
+        ({"alpha": DEFAULT_ALPHA}, []),
+        ({"alpha": 0.1, "penalty": "l2"}, []),
+        ({"batch_size": 20}, [UnusedSetting]),
+        ({"batch_size": 20, "solver": "auto", "steps": None}, [UnusedSetting]),
+        ({"batch_size": 20, "solver": "dp-sadmm"}, []),
+        ({"bounds": (-1, 1), "row_norm": 10.0}, [TooLargeRowNorm]),
+        ({"bounds": (-1, 1), "row_norm": 2.01}, []),
+        ({"bounds": (-1, 1), "row_norm": 2.01, "fit_intercept": False}, [TooLargeRowNorm]),
+    ],
+)
+def test_settings_that_do_nothing_or_add_noise(given: dict[str, Any], remarks: list[type[Warning]]) -> None:
+    assert warned(classifier(**{"row_norm": 1.0, **given})) == remarks
+
+
+def test_a_setting_that_any_trial_of_a_search_uses_is_not_remarked() -> None:
+    for penalties, remarks in ((["none", "l2"], []), (["none"], [UnusedSetting])):
+        search = DPSearchCV(classifier(row_norm=1.0, alpha=0.1), {"penalty": penalties}, mean_trials=2.0)
+        assert warned(search) == remarks
+
+
+def test_the_default_of_alpha_is_that_of_the_estimators() -> None:
+    assert {kind().alpha for kind in (DPLogisticRegression, DPLinearSVC, DPLinearRegression)} == {DEFAULT_ALPHA}
 
 
 def test_the_meaning_of_nothing_declared_has_not_changed() -> None:

@@ -72,10 +72,16 @@ def test_a_giant_row_keeps_its_direction(make):
     np.testing.assert_allclose(mapped, [[0.6, 0.8]])
 
 
-@pytest.mark.parametrize("bounds", [1.0, (1.0, 0.0), ([0, 0], [1, 1]), (np.nan, 1.0), "ab", ([0.0] * 3, None)])
+@pytest.mark.parametrize(
+    "bounds", [1.0, (1.0, 0.0), ([0, 0], [1, 1]), ([18], [100]), (0, [1]), (np.nan, 1.0), "ab", ([0.0] * 3, None)]
+)
 def test_bad_bounds_are_refused(bounds):
     with pytest.raises(InvalidParameter, match="declare the range"):
         RowMap.declare(1.0, True, bounds, 3)
+
+
+def test_a_sequence_of_one_is_for_one_feature():
+    assert RowMap.declare(1.0, True, ([18], [100]), 1) == RowMap.declare(1.0, True, (18, 100), 1)
 
 
 def test_sparse_rows_need_bounds_from_zero():

@@ -340,6 +340,15 @@ def test_files_say_what_covers_them_and_need_no_library() -> None:
     assert texts["score.py"].isascii()
 
 
+def test_the_score_of_a_regression_is_explained() -> None:
+    plain, texts = (score_files(a_score([Number("x")], target_range=limits)) for limits in (None, (0.0, 80.0)))
+    for name, text in texts.items():
+        assert "score = (prediction - middle) / half of the declared target range" in text
+        assert "(prediction - middle)" not in plain[name]
+    score = loaded(texts["score.py"])
+    assert score["predict"]([{"x": 0.5}]) == [40 * score["scores"]([{"x": 0.5}])[0][0] + 40]
+
+
 @pytest.mark.parametrize("name", ["score.py", "score.sql"])
 def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name: str, capsys: Any) -> None:
     schema = declared("two")

@@ -95,8 +95,13 @@ def run(arguments: Sequence[str]) -> int:
         code = failures.INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):
-            command = " ".join(["dpadmm", *(name for name in arguments[:1] if not name.startswith("-"))])
-            return failures.show(failures.describe_usage(failures.usage_message(error), command), as_json)
+            said = failures.usage_message(error)
+            if not said:
+                # A group of commands without one has shown its help.
+                return failures.BAD_INPUT
+            known = {each.name for each in (*app.registered_commands, *app.registered_groups)}
+            command = " ".join(["dpadmm", *(name for name in arguments[:1] if name in known)])
+            return failures.show(failures.describe_usage(said, command), as_json)
         if debug:
             raise
         return failures.show(failures.describe(error), as_json)

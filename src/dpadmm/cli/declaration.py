@@ -54,8 +54,35 @@ class FitRequest:
     standard_errors: bool | None = None
 
 
+def require_its_options(request: FitRequest) -> None:
+    """Refuse what estimators refuse too, in the words of the command line."""
+    if request.ledger is not None and request.dataset is None:
+        raise InvalidParameter(
+            "--ledger without --dataset", "--dataset NAME", "say whose budget is to be charged, as the ledger names it"
+        )
+    if request.penalty == "graph" and request.graph is None and request.private_graph is None:
+        raise InvalidParameter(
+            "--penalty graph without a graph",
+            "--graph FILE, or --private-graph SHARE",
+            "give a file of public edges, or the share of the budget with which the graph is learned",
+        )
+
+
+def require_its_rows(request: FitRequest, found: int) -> None:
+    """Refuse a declared number of rows that is not that of the table, where that number is public."""
+    from dpadmm.privacy.budget import Relation
+
+    if request.rows not in (None, found) and Relation.parse(request.relation) is Relation.REPLACE_ONE:
+        raise InvalidParameter(
+            "a --rows that differs from the table under --relation replace-one",
+            "no --rows, or the number of rows of the table",
+            "drop or correct --rows; a number that the table need not have takes --relation add-remove",
+        )
+
+
 def declared_schema(request: FitRequest) -> Schema:
     """The schema with its target chosen, which must suit the model."""
+    require_its_options(request)
     schema = Schema.read(request.schema)
     if request.target is not None:
         schema = schema.with_target(request.target)

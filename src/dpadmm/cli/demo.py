@@ -16,6 +16,7 @@ from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_pairs, working
 from dpadmm.datasets import Dataset, make_demo
 from dpadmm.report import Coefficients, Report
+from dpadmm.rows.holders import NamedArray
 from dpadmm.scoring.inputs import plain_inputs
 
 HELP = """\
@@ -67,7 +68,7 @@ def demo(
         with working("drawing the simulated table", visible=not json):
             train, test = make_demo(), make_demo(n_rows=TEST_ROWS, random_state=TEST_SEED)
         with working("training with differential privacy", visible=not json):
-            model = _declared(epsilon, delta, solver).fit(train.X, train.y)
+            model = _declared(epsilon, delta, solver).fit(_named(train), train.y)
         with working("solving without privacy, for comparison", visible=not json):
             outcome = _outcome(model, train, test)
         with told(out):
@@ -90,12 +91,17 @@ def _declared(epsilon: float, delta: float, solver: str) -> Any:
     )
 
 
+def _named(data: Dataset) -> NamedArray:
+    """The rows with the names of their features, which all files of the model then share."""
+    return NamedArray(data.X, tuple(data.feature_names or ()))
+
+
 def _outcome(model: Any, train: Dataset, test: Dataset) -> Outcome:
     relevant = {int(i) for i in train.extras["relevant"]}
     largest = _coefficients(model, train).largest(len(relevant))
     return Outcome(
         model,
-        accuracy=float(np.mean(model.predict(test.X) == test.y)),
+        accuracy=float(np.mean(model.predict(_named(test)) == test.y)),
         accuracy_without_privacy=_accuracy_without_privacy(model, train, test),
         recovered=len(relevant.intersection(largest.tolist())),
         relevant=len(relevant),

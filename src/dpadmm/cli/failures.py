@@ -69,7 +69,8 @@ def usage_message(error: Any) -> str:
 def describe_usage(message: str, command: str) -> dict[str, Any]:
     """A command line that does not parse."""
     said = message.rstrip(".")
-    text = f"given a command line that does not fit ({said}); expected the options of `{command} --help`; correct it"
+    shown = "commands" if command == "dpadmm" else "options"
+    text = f"given a command line that does not fit ({said}); expected the {shown} of `{command} --help`; correct it"
     return _entry("UsageError", text, BAD_INPUT)
 
 

@@ -7,7 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from dpadmm.cli import options
-from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
+from dpadmm.cli.declaration import (
+    FitRequest,
+    check_public_choices,
+    declared_model,
+    declared_schema,
+    require_its_rows,
+)
 from dpadmm.cli.effects import axis_label, coefficients_of, scale_pair, score_words
 from dpadmm.cli.ending import Training
 from dpadmm.cli.model_folder import MODEL_FILES, features_of, training_rows, weights_of, write_model_folder
@@ -91,6 +97,7 @@ def carry_out(request: FitRequest) -> None:
         check_public_choices(request, model, schema)
         with new_folder(request.out, MODEL_FILES, request.force, training.written) as folder:
             with training_rows(request, schema) as encoded, held_space(folder, request.out, weights_of(schema)):
+                require_its_rows(request, len(encoded.X))
                 with remarks_told() as remarks:
                     model.fit(features_of(encoded), encoded.y)
                 training.trained(model)

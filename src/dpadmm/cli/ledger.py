@@ -13,7 +13,7 @@ from dpadmm.cli import failures
 from dpadmm.cli.options import Force, Json
 from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table, print_text, working
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter
 from dpadmm.privacy.wording import SPENT, pair, rounded_up
 
 if TYPE_CHECKING:
@@ -74,7 +74,18 @@ def init(
     from dpadmm.privacy.ledger import Ledger
 
     limit_given = _limit(dataset, epsilon, delta, relation)
-    ledger = Ledger.create(path)
+    try:
+        ledger = Ledger.create(path)
+    except FileProblem:
+        earlier = _made_before(path)
+        if earlier is None:
+            raise
+        raise FileProblem(
+            f"{earlier.place}, which holds a ledger already",
+            "a new place",
+            "declare its data sets with `dpadmm ledger limit PATH --dataset NAME --epsilon X --delta X`, or choose "
+            "another place",
+        ) from None
     if limit_given is not None and dataset is not None:
         ledger.set_limit(dataset, limit_given, owner, test or None)
     _tell(ledger, f"Made the ledger {ledger.place}.", json)
@@ -116,6 +127,8 @@ def show(path: Place, picture: Picture = None, force: Force = False, json: Json 
     if json:
         print_json({**_summary(ledger), "entries": _entries(ledger)})
         return
+    if picture is not None:
+        print_line(f"Wrote {picture}.")
     _print_accounts(ledger, f"Ledger {ledger.place}")
     fits = [cells for account in ledger.accounts for cells in _fit_rows(account)]
     if fits:
@@ -165,6 +178,18 @@ def export(path: Place, out: Out = None, force: Force = False, json: Json = Fals
         print_text(text)
     else:
         write_new_file(out, f"{text}\n".encode())
+        if not json:
+            print_line(f"Wrote {out}.")
+
+
+def _made_before(path: str) -> Ledger | None:
+    """The ledger that is at a place already, if one is."""
+    from dpadmm.privacy.ledger import Ledger
+
+    try:
+        return Ledger(path)
+    except DpadmmError:
+        return None
 
 
 def _limit(dataset: str | None, epsilon: float | None, delta: float | None, relation: str) -> Any:

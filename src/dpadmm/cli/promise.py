@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 SEEDED = "seeded: NOT private. Trained without a seed it would be "
 AGAIN = "a person with several rows is protected less, and every further fit on these rows costs again"
+WHAT_IS_SPENT = "`dpadmm ledger show LEDGER` says what is spent, and the limit"
 
 EXPLANATION = re.compile(r"[:;].*|, (?:as in|so that)\b.*")
 """What an assumption says beyond itself: reasons, examples and advice."""
@@ -29,7 +30,7 @@ def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None
         ("assumes", "; ".join(map(_in_short, statement.assumptions))),
         *([("warning", statement.outlook)] if statement.outlook else []),
         # The place of a ledger is not repeated: its address may hold a password.
-        *([("charged to", f"{charged}; `dpadmm ledger show LEDGER` says what is left")] if charged else []),
+        *([("charged to", f"{charged}; {WHAT_IS_SPENT}")] if charged else []),
         ("statement", f"`dpadmm statement {folder}`: every query, proof and assumption"),
     ]
 

@@ -90,11 +90,13 @@ def working(what: str, visible: bool) -> Iterator[None]:
 @contextmanager
 def log_on_screen(visible: bool) -> Iterator[None]:
     """What the library logs, on standard error while a command runs; nothing of it tells about a row."""
-    logger, handler = logging.getLogger("dpadmm"), logging.StreamHandler()
+    logger = logging.getLogger("dpadmm")
+    # A logger without any handler would have Python print its warnings.
+    handler = logging.StreamHandler() if visible else logging.NullHandler()
     handler.setFormatter(logging.Formatter("dpadmm: %(message)s"))
     level = logger.level
+    logger.addHandler(handler)
     if visible:
-        logger.addHandler(handler)
         logger.setLevel(logging.INFO)
     try:
         yield

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpadmm.cli import options
-from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema
+from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema, require_its_rows
 from dpadmm.cli.effects import axis_label, coefficients_of, score_words
 from dpadmm.cli.ending import Training
 from dpadmm.cli.model_folder import MODEL_FILES, features_of, read_encoded, weights_of, write_model_folder
@@ -181,6 +181,7 @@ def _carry_out(request: TuneRequest, training: Training) -> None:
         return
     with new_folder(fit.out, MODEL_FILES, fit.force, training.written) as folder:
         encoded = read_encoded(fit.table, schema, with_target=True, blank_invalid=fit.invalid_rows == "zero")
+        require_its_rows(fit, len(encoded.X))
         if fit.rows is None:
             _tell_cost(request, search, search.plan(encoded.X.shape[0], schema.n_features, classes))
         with held_space(folder, fit.out, weights_of(schema)):

@@ -165,8 +165,9 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         features = recipe.problem.shape[0]
         work = [work_of(query, features, table) for query in recipe.plan.queries]
         engine = kernels.choose(*work)
-        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, [self.get_params(deep=False)]))
-        kernels.announce(engine, *work, visible=bool(self.verbose))
+        asked = [self.get_params(deep=False)]
+        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, asked, features=features))
+        kernels.announce(engine, *work)
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):

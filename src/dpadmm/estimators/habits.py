@@ -22,6 +22,10 @@ INSTEAD = {
     "n_jobs": "leave it out: threads are chosen by at_most_threads or DPADMM_NUM_THREADS",
     "eps": "use epsilon",
     "data_norm": "use row_norm, the declared bound on the norm of a row",
+    **dict.fromkeys(
+        ("epsilon", "delta", "relation", "ledger", "dataset", "random_state"),
+        "give it to the model, for instance DPLogisticRegression(epsilon=1.0, delta=1e-6)",
+    ),
 }
 """What to do instead, by the name other libraries use."""
 

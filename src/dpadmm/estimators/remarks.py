@@ -14,10 +14,19 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from dpadmm.errors import PublicWarning, TooSmallBudget, UndeclaredBounds, UndeclaredTargetBounds
+from dpadmm.errors import (
+    PublicWarning,
+    TooLargeRowNorm,
+    TooSmallBudget,
+    UndeclaredBounds,
+    UndeclaredTargetBounds,
+    UnusedSetting,
+)
 from dpadmm.estimators.callers import callers_line
+from dpadmm.estimators.penalties import uses
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
+from dpadmm.solvers.base import SOLVERS
 
 WORDS: Mapping[type[PublicWarning], str] = {
     UndeclaredBounds: (
@@ -28,7 +37,14 @@ WORDS: Mapping[type[PublicWarning], str] = {
     ),
     UndeclaredTargetBounds: (
         "No target_bounds were declared. Targets are clipped to the range from -1 to 1, which ruins a model of any "
-        "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(-1, 1)."
+        "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(0, 100); "
+        "if -1 to 1 is the range, declare (-1, 1)."
+    ),
+    UnusedSetting: "{given} does nothing {beside}. {do}.",
+    TooLargeRowNorm: (
+        "row_norm={row_norm:g} is larger than any row: within the declared bounds no row is longer than {longest:.4g}. "
+        "The noise is made for rows of norm {row_norm:g} and hides more than it has to. Declare row_norm={longest:.4g} "
+        "or less."
     ),
     TooSmallBudget: (
         "{outlook} Do not spend the budget on this fit: at this epsilon and delta it takes about {rows:,} rows, and "
@@ -39,6 +55,11 @@ ONLY_EPSILON = (
     "{outlook} Do not spend the budget on this fit: it takes a larger epsilon. More rows do not help at this delta."
 )
 """Where delta would not be below one over the rows that it takes."""
+
+DEFAULT_ALPHA = 1e-4
+"""Of the estimators: who gave another one, wanted a penalty."""
+MARGIN = 1.01
+"""How much longer than any row a declared norm may be, as people round."""
 
 _UNANNOUNCED: ContextVar[bool] = ContextVar("unannounced", default=False)
 
@@ -58,7 +79,11 @@ class Remark:
 
 
 def remarks_on(
-    budget: Budget, n_rows: int, settings: Iterable[Mapping[str, Any]] = (), share: float = 1.0
+    budget: Budget,
+    n_rows: int,
+    settings: Iterable[Mapping[str, Any]] = (),
+    share: float = 1.0,
+    features: int | None = None,
 ) -> tuple[Remark, ...]:
     """What there is to say about fits on this budget and number of rows.
 
@@ -72,6 +97,8 @@ def remarks_on(
         Parameters of the models that may be fitted, if they are known.
     share : float
         What part of the table those rows are.
+    features : int, optional
+        Of a mapped row, the intercept among them, if it is known.
 
     Examples
     --------
@@ -86,10 +113,33 @@ def remarks_on(
         said.append(Remark(UndeclaredBounds, {}))
     if any("target_bounds" in one and one["target_bounds"] is None for one in tried):
         said.append(Remark(UndeclaredTargetBounds, {}))
+    said += _unused(tried)
+    # Bounds map every feature to [0, 1].
+    if features is not None and (norms := _too_large_norms(tried, longest := math.sqrt(features))):
+        said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": longest}))
     if hopeless := outlook(budget, n_rows):
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
         said.append(Remark(TooSmallBudget, {"outlook": hopeless, "rows": rows if budget.delta * rows < 1 else None}))
     return tuple(said)
+
+
+def _unused(tried: list[Mapping[str, Any]]) -> Iterator[Remark]:
+    """Settings that do nothing in any of the models that may be fitted."""
+    if tried and all(
+        one.get("alpha", DEFAULT_ALPHA) != DEFAULT_ALPHA and not uses(one["penalty"], "alpha") for one in tried
+    ):
+        do = "Choose a penalty, for instance l1, or drop alpha"
+        yield Remark(UnusedSetting, {"given": "alpha", "beside": "without a penalty", "do": do})
+    if tried and all(one.get("batch_size") is not None and not SOLVERS[one["solver"]].samples for one in tried):
+        do = "Drop batch_size, or choose a mini-batch solver such as dp-sadmm"
+        beside = f"with solver {tried[0]['solver']}, which reads all rows at each step"
+        yield Remark(UnusedSetting, {"given": "batch_size", "beside": beside, "do": do})
+
+
+def _too_large_norms(settings: list[Mapping[str, Any]], longest: float) -> list[float]:
+    """Norms declared beside bounds, if all of them are beyond the longest row that the bounds allow."""
+    norms = [one["row_norm"] for one in settings if one["bounds"] is not None and one["row_norm"] is not None]
+    return norms if len(norms) == len(settings) and all(norm > MARGIN * longest for norm in norms) else []
 
 
 def announce(remarks: Iterable[Remark]) -> None:

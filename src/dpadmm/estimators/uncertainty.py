@@ -88,7 +88,10 @@ def why_too_little(plan: Plan) -> str:
     reached = signal(plan.budget, plan.n_rows)
     if reached >= LEAST_SIGNAL:
         return ""
-    return f"n mu = {rounded_down(reached, 3)} is below {LEAST_SIGNAL:g}, where they came out too small"
+    return (
+        f"the budget is small for this number of rows (n mu = {rounded_down(reached, 3)}; below {LEAST_SIGNAL:g} "
+        "standard errors came out too small in tests)"
+    )
 
 
 def why_unknown(model: Uncertain) -> str:

@@ -85,17 +85,17 @@ def choose(*work: Work) -> Name:
     return "compiled" if _worth(work) else "numpy"
 
 
-def announce(engine: Name, *work: Work, visible: bool = False) -> None:
-    """Say so before kernels are compiled for the first time: a line in the log, and on the screen if `visible`.
+def announce(engine: Name, *work: Work) -> None:
+    """Say so before kernels are compiled for the first time.
 
-    Python shows warnings of a logger that nobody set up, and keeps its other lines to itself.
+    Python shows the warnings of a logger that nobody set up, so that a first fit is not taken for one that hangs.
     """
     if engine != "compiled":
         return
     missing = {loop for loop in _loops(work) - _announced if not _machine_code_is_stored(loop)}
     _announced.update(_loops(work))
     if missing:
-        LOGGER.log(logging.WARNING if visible else logging.INFO, COMPILING)
+        LOGGER.warning(COMPILING)
 
 
 def _worth(work: tuple[Work, ...]) -> bool:

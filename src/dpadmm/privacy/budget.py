@@ -60,7 +60,7 @@ class Budget:
             )
 
     def require_meaningful(self, n_rows: int) -> None:
-        """Refuse δ ≥ 1/n: publishing one whole row at random would satisfy such a promise; and more rows than can be."""
+        """Refuse δ ≥ 1/n, which publishing one whole row at random would satisfy, and more rows than there can be."""
         if n_rows > LARGEST_WHOLE:
             raise InvalidParameter(f"n_rows={shown(int(n_rows))}", "at most 2**53 rows", "correct the number of rows")
         if self.delta * n_rows >= 1:

@@ -228,7 +228,7 @@ def _declared_range(bounds: Any, n_features: int) -> tuple[NDArray[np.float64], 
         raise refusal("that are not a pair of finite numbers or sequences") from None
     if len(ends) != 2:
         raise refusal(f"that are not a pair of finite numbers or sequences, but {len(ends)} of them")
-    if wrong := [end.shape for end in ends if end.shape not in ((), (1,), (n_features,))]:
+    if wrong := [end.shape for end in ends if end.shape not in ((), (n_features,))]:
         raise refusal(f"of {' × '.join(map(str, wrong[0]))} numbers for {n_features} features")
     lower, upper = (np.broadcast_to(end, (n_features,)) for end in ends)
     if not all(np.all(np.abs(end) <= LARGEST_BOUND) for end in (lower, upper)):

@@ -89,6 +89,31 @@ class Coefficients:
         return 1.0 if self.typical is None else self.typical.scale
 
     @property
+    def effects(self) -> NDArray[np.float64]:
+        """Of each output and feature, on a typical row; of a category beyond the mean of its column."""
+        compared = self.values.copy()
+        for peers in self._categories:
+            compared[:, peers] -= self.values[:, peers].mean(axis=1, keepdims=True)
+        return self.scale * compared
+
+    @property
+    def effect_errors(self) -> NDArray[np.float64] | None:
+        """Standard errors of `effects`; not a number for categories, where that beyond the mean is not known."""
+        if self.errors is None:
+            return None
+        known = self.scale * self.errors
+        for peers in self._categories:
+            known[:, peers] = np.nan
+        return known
+
+    @property
+    def _categories(self) -> list[NDArray[np.intp]]:
+        """The features of each column that has several."""
+        columns = np.asarray([] if self.typical is None else self.typical.columns)
+        numbers, sizes = np.unique(columns, return_counts=True)
+        return [np.flatnonzero(columns == number) for number in numbers[sizes > 1]]
+
+    @property
     def row_names(self) -> tuple[str, ...]:
         """The features, then what else a score is the sum of."""
         return (*self.names, "(intercept)", *(() if self.middle is None else ("(middle of the target range)",)))

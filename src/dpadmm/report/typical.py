@@ -44,4 +44,4 @@ class TypicalRow:
         """How far a feature moves for one effect, for axes."""
         if not self.encoded:
             return "of one unit of a feature"
-        return "from a feature's lowest to its highest value, or of a category against none"
+        return "from a feature's lowest to its highest value, or of a category against the mean of its column"

@@ -16,7 +16,7 @@ def not_numbers(X: Any) -> InvalidDataType:
     listed = ", ".join(map(repr, columns[:NAMED])) + (f" and {len(columns) - NAMED} more" if columns[NAMED:] else "")
     where = f": text, dates or objects in column{'s' if columns[1:] else ''} {listed}" if columns else ""
     return InvalidDataType(
-        f"X with entries that are not numbers{where}; each argument must be a string or a real number",
+        f"X with entries that are not numbers{where}; an argument must be a number, or a string that spells a number",
         "numeric features",
         "encode categories first: `dpadmm fit` does it by a schema, and so does dpadmm.tables.encode in Python",
     )

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from dpadmm.scoring.inputs import Input, Label
 
+REGRESSION = "Of a regression, score = (prediction - middle) / half of the declared target range: use the prediction."
+"""What the files say of the column beside the prediction."""
+
 
 @dataclass(frozen=True)
 class Promise:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpadmm.scoring.linear import LinearScore
+from dpadmm.scoring.linear import REGRESSION, LinearScore
 
 _HEAD = '''\
 """Predictions of a linear model, from raw rows: needs NumPy, not the library that trained the model.
@@ -18,7 +18,7 @@ or in Python, with rows as dicts by column name (or as lists in the order of COL
     predict([{{"name of a column": "a cell", ...}}])
 
 score = s * (features of the row, and 1 if there is an intercept) times WEIGHTS and INTERCEPT, where
-s = min(1, ROW_NORM / norm of these features) is the row's own scale.
+s = min(1, ROW_NORM / norm of these features) is the row's own scale.{regression}
 
 Scores equal those of the model but for the last bits of double precision, and so do predicted numbers. A predicted
 class is that of `dpadmm predict`, unless two classes tie but for these bits. A row that
@@ -41,7 +41,8 @@ def python_file(model: LinearScore) -> str:
         "LABELS": ascii(labels),
         "TARGET_RANGE": ascii(model.target_range),
     }
-    head = _HEAD.format(promise="\n".join(model.promise.lines))
+    said = "" if model.target_range is None else f"\n{REGRESSION}"
+    head = _HEAD.format(promise="\n".join(model.promise.lines), regression=said)
     return head + _with_constants(_program(), values)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpadmm.scoring import sql
 from dpadmm.scoring.inputs import LARGEST_PLAIN, Category, Number
-from dpadmm.scoring.linear import LinearScore
+from dpadmm.scoring.linear import REGRESSION, LinearScore
 
 MOST_COLUMNS = 500
 """Raw columns of a query: databases take few thousand columns, and every layer has some."""
@@ -21,7 +21,7 @@ Predictions of a linear model, for a table with the raw columns the model was tr
 
 To use it, write the name of your table for my_table and the name of its key column for my_key.
 The result has one row for each row of the table: its key, its {scores}, its prediction. Where `dpadmm predict`
-refuses a row as invalid (a missing number, say), score and prediction are NULL.
+refuses a row as invalid (a missing number, say), score and prediction are NULL.{regression}
 
 Dialect: standard SQL with SQRT, double quotes around names and CAST AS DOUBLE PRECISION; tested on SQLite (built with
 its mathematical functions) and PostgreSQL. Elsewhere, texts must compare case-sensitively and a backslash in a text
@@ -50,7 +50,9 @@ def _head(model: LinearScore) -> str:
     plain = any(isinstance(each, Number) for each in model.inputs)
     limit = f"Numbers beyond {LARGEST_PLAIN:g} have no score here: their squares leave double precision.\n"
     scores = "score" if model.outputs == 1 else "scores (score_1 to score_" + str(model.outputs) + ", a class each)"
-    said = _HEAD.format(promise="\n".join(model.promise.lines), scores=scores, limit=limit if plain else "")
+    regression = "" if model.target_range is None else f"\n{REGRESSION}"
+    promise = "\n".join(model.promise.lines)
+    said = _HEAD.format(promise=promise, scores=scores, limit=limit if plain else "", regression=regression)
     return "\n".join(f"-- {line}".rstrip() for line in said.splitlines())
 
 

@@ -108,6 +108,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
     True
     """
 
+    @knows_its_names
     def __init__(
         self,
         estimator: Any,

@@ -140,7 +140,8 @@ def _missing(entries: Sequence[Entry], book: Book, head: str | None, releases: S
         (fit.plan_digest, fit.release) for account in book.accounts.values() for fit in account.fits if fit.committed
     }
     found += [
-        f"the model with release digest {release[:12]}… was not committed here"
+        f"this ledger holds no finished charge for the model with release digest {release[:12]}…: it was trained "
+        "without this ledger, or the ledger was set back; name the right ledger, or count its ε in addition"
         for plan_digest, release in releases
         if (plan_digest, release) not in paid
     ]
