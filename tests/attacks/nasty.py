@@ -62,6 +62,65 @@ class LateFloat(float):
     __hash__ = float.__hash__
 
 
+class OddFraction(Fraction):
+    """Cannot be looked up, and is equal to everything."""
+
+    def __eq__(self, other):
+        return True
+
+
+class LateFraction(Fraction):
+    def __hash__(self):
+        raise ValueError("private")
+
+    def __float__(self):
+        raise SystemExit
+
+
+class LateDecimal(Decimal):
+    def __float__(self):
+        raise SystemExit
+
+    def __hash__(self):
+        raise SystemExit
+
+
+class LateBytes(bytes):
+    def __bytes__(self):
+        raise SystemExit
+
+    __float__ = __bytes__
+
+
+class LateReal(np.float64):
+    def __float__(self):
+        raise SystemExit
+
+    item = __float__
+
+
+class NoType(type):
+    """Of a class that cannot be looked up."""
+
+    def __hash__(cls):
+        raise ValueError("private")
+
+
+class Untyped(metaclass=NoType):
+    pass
+
+
+class SaysTorch:
+    """Says that it is of torch."""
+
+    @property
+    def ndim(self):
+        raise SystemExit
+
+
+SaysTorch.__module__ = "torch.nothing"
+
+
 class LongText(str):
     __slots__ = ()
 
@@ -92,6 +151,15 @@ NASTY: list[Any] = [
     *[True, False, 0, 1, 2, 7, -1, 255, 2**15, 2**53 + 1, 2**63, 2**64, -(2**70), 10**400],
     *[Decimal("0.1"), Decimal("sNaN"), Decimal("1e400"), Fraction(1, 3), Fraction(1, 10**400), np.longdouble("0.1")],
     *[np.float32(0.1), np.float16(0.1), np.int8(1), np.uint64(2**63), np.bool_(True), np.complex128(1 + 2j)],
+    *[
+        OddFraction(1, 2),
+        LateFraction(1),
+        LateDecimal(1),
+        LateBytes(b"1"),
+        LateReal(1),
+        np.clongdouble(2),
+        complex(0, 0),
+    ],
     *[np.datetime64("2020"), np.datetime64("2020", "ns"), np.timedelta64(1, "s"), datetime.date(2020, 1, 1)],
     *[pd.NA, pd.NaT, pd.Timestamp("2020"), pd.Timedelta(1), pd.Interval(0, 1), pd.Period("2020")],
     *[
@@ -112,9 +180,22 @@ NASTY: list[Any] = [
     *[np.array([1.0, 2.0]), np.array(3.0), np.array("1"), np.array([]), np.array(np.datetime64("2020", "ns"))],
     *[np.array([[1.0]]), np.array([None, 1], dtype=object), np.ma.masked, np.ma.array(1.0, mask=True)],
     *[pd.Series([1.0, 2.0]), pd.DataFrame({"a": [1.0]}), sparse.csr_matrix([[1.0]])],
-    *[object(), object, float, Angry(), Yes(), Many(), lambda: 1, Ellipsis, NotImplemented, slice(None)],
+    *[
+        object(),
+        object,
+        float,
+        Angry(),
+        Yes(),
+        Many(),
+        SaysTorch(),
+        lambda: 1,
+        Ellipsis,
+        NotImplemented,
+        slice(None),
+    ],
 ]
 
+UNREADABLE = "text of pyarrow, some of which is no UTF-8"
 FRAME_TYPES = [
     "float64",
     "float32",
@@ -148,11 +229,17 @@ FRAME_TYPES = [
     "datetime64[ns]",
     "timedelta64[ns]",
     "longdouble",
+    "complex64",
+    "complex128",
+    "Sparse[complex]",
+    UNREADABLE,
 ]
 
 
 def column(cells: list[Any], dtype: str) -> pd.Series:
     """A column of this type, or of objects where pandas would change a cell to fit it in."""
+    if dtype == UNREADABLE:
+        return _text_of_pyarrow(cells)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -162,6 +249,15 @@ def column(cells: list[Any], dtype: str) -> pd.Series:
     except BaseException:
         pass
     return pd.Series(np.fromiter(cells, dtype=object, count=len(cells)), dtype=object)
+
+
+def _text_of_pyarrow(cells: list[Any]) -> pd.Series:
+    """Numbers as text, and anything else as bytes that are no text."""
+    import pyarrow as pa
+
+    written = [str(cell).encode() if type(cell) in (int, float) else b"\xff private" for cell in cells]
+    buffers = pa.array(written, type=pa.binary()).buffers()[1:]
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.Array.from_buffers(pa.string(), len(cells), [None, *buffers])))
 
 
 def _typed_column(cells: list[Any], dtype: str) -> pd.Series:
@@ -176,6 +272,8 @@ def _same(one: Any, other: Any) -> bool:
     """Whether a type has kept a cell: a number its value, text its letters."""
     if isinstance(one, str) or isinstance(other, str):
         return type(one) is type(other) and one == other
+    if isinstance(one, (complex, np.complexfloating)):
+        return complex(one) == complex(other)
     return float(one) == float(other)
 
 

@@ -65,6 +65,8 @@ COLUMNS = {
         f"Series {kind}": (lambda cells, kind=kind: framed([[cell] for cell in cells], [kind])["c0"])
         for kind in FRAME_TYPES
     },
+    "array of pyarrow": lambda cells: import_module("pyarrow").array(cells),
+    "chunks of pyarrow": lambda cells: import_module("pyarrow").chunked_array([cells[:3], cells[3:]]),
     **{
         f"frame {kind}": (lambda cells, kind=kind: framed([[cell] for cell in cells], [kind]))
         for kind in ("int64", "object")
@@ -276,7 +278,7 @@ STEPS = {
     "moment": lambda: PrivateSecondMoment(epsilon=1.0, delta=1e-3, invalid_rows="zero", random_state=0),
     "graph": lambda: PrivateGraph(epsilon=1.0, delta=1e-3, invalid_rows="zero", random_state=0),
 }
-NUMBERS = [kind for kind in FRAME_TYPES if not kind.startswith(("bool", "decimal"))]
+NUMBERS = [kind for kind in FRAME_TYPES if not kind.startswith(("bool", "decimal", "text of"))]
 """A schema tells categories by how they are written, and a type that writes a number otherwise makes other cells."""
 SCHEMA = Schema.from_dict(
     {

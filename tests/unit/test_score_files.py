@@ -431,3 +431,12 @@ def test_numbers_of_numpy_are_written_as_plain_ones(tmp_path: Path) -> None:
 def test_the_program_in_the_package_does_nothing_by_itself() -> None:
     assert standalone.COLUMNS == []
     assert standalone.predict([]) == []
+
+
+def test_numbers_of_any_type_say_what_the_number_says():
+    for one in (1, 1.0, 1 + 0j, np.float32(1), np.float16(1), np.longdouble(1), np.complex64(1), np.int8(1)):
+        assert standalone.text_of(one) == "1"
+        assert standalone.number_of(one) == 1
+    for none in (1j, np.complex128(1 + 2j), np.float32("nan")):
+        assert standalone.text_of(none) is None
+        assert standalone.number_of(none) is None

@@ -49,6 +49,7 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.columns import has_public_type
 from dpadmm.rows.holders import brought_here, named
 from dpadmm.rows.tables import numeric_table, public_form, with_names
 from dpadmm.solvers.auto.spread.transcript import Listener
@@ -338,10 +339,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
         X = feature_table(table, tolerant, self)
-        y = label_column(y)
-        if len(y) != X.shape[0]:
+        column = label_column(y)
+        if len(column) != X.shape[0]:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
-        return InMemory(X, y, public_form(table, X, refuses=not tolerant))
+        return InMemory(X, column, public_form(table, X, refuses=not tolerant), has_public_type(y))
 
     # -- use -----------------------------------------------------------------------------------------------------
 

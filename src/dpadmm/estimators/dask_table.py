@@ -18,6 +18,7 @@ from dpadmm.oracles.partitioned import PartitionedRows
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.columns import distinct, one_column
 from dpadmm.rows.holders import held_by
+from dpadmm.rows.pandas_cells import cells_of
 from dpadmm.rows.tables import SINGLE_PRECISION, precision_of
 
 if TYPE_CHECKING:
@@ -62,8 +63,9 @@ class DaskTable:
             self.assumptions = (SINGLE_PRECISION, *self.assumptions)
 
     def labels(self, needed: bool) -> NDArray[Any]:
-        """Each label of a partition once."""
-        return np.concatenate(each(_distinct, self._labels)) if needed else np.empty(0)
+        """Each label once, as it is: joined in one array, those of one partition could change the type of all."""
+        found = each(_distinct, self._labels) if needed else []
+        return cells_of([label for labels in found for label in labels])
 
     def rows(self, rowmap: RowMap, target: Target, weights: Array | None, strict: bool) -> PartitionedRows:
         cuts = np.cumsum(self._sizes)[:-1]
@@ -121,17 +123,23 @@ def _labels(y: Any, partitions: int, sizes: list[float]) -> tuple[list[Any], lis
 
 
 def _read(tolerant: bool, precision: type[np.floating[Any]], chunk: Any) -> Any:
-    return feature_table(chunk, tolerant, None, fewest_rows=0).astype(precision, copy=False)
+    return feature_table(_cell_by_cell(chunk), tolerant, None, fewest_rows=0).astype(precision, copy=False)
 
 
 def _encode(
     encode: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[np.bool_]]], chunk: Any
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    return encode(one_column(chunk))
+    return encode(one_column(_cell_by_cell(chunk)))
 
 
 def _distinct(chunk: Any) -> NDArray[Any]:
-    return distinct(one_column(chunk))
+    """Labels as objects of Python, exactly."""
+    return distinct(one_column(_cell_by_cell(chunk)).astype(object))
+
+
+def _cell_by_cell(chunk: Any) -> Any:
+    """A partition that is complex as objects: its own type is not declared, and one cell may have made it so."""
+    return chunk.astype(object) if isinstance(chunk, np.ndarray) and chunk.dtype.kind == "c" else chunk
 
 
 def _inconsistent() -> InvalidData:

@@ -13,6 +13,7 @@ from dpadmm.estimators.input import label_column
 from dpadmm.oracles.torch_rows import TorchRows
 from dpadmm.oracles.torch_table import all_finite, pack_tensor, require_double_precision, to_device
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.columns import has_public_type
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target
@@ -45,13 +46,13 @@ class DeviceTable:
         if not X.shape[0] or not X.shape[1]:
             raise InvalidData("a tensor without rows or columns", "at least one of each", "pass one that is not empty")
         require_double_precision(X.device)
-        self._X, self._y = X.detach(), label_column(y)
+        self._X, self._y, self._typed = X.detach(), label_column(y), has_public_type(y)
         self.n_rows, self.n_features = int(X.shape[0]), int(X.shape[1])
         if len(self._y) != self.n_rows:
             raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
 
     def labels(self, needed: bool) -> NDArray[Any]:
-        return self._y
+        return self._y if self._typed or not needed else self._y.astype(object)
 
     def rows(self, rowmap: RowMap, target: Target, weights: Array | None, strict: bool) -> TorchRows:
         encoded, valid = target.encode(self._y)

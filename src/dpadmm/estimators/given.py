@@ -47,11 +47,12 @@ class Elsewhere(Given, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """An array or CSR matrix, and an array."""
+    """An array or CSR matrix, and an array, which came as one of a fixed type or not."""
 
     X: Any
     y: NDArray[Any]
     assumptions: tuple[str, ...] = ()
+    typed: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -66,7 +67,7 @@ class InMemory:
         return bool(sparse.issparse(self.X))
 
     def labels(self, needed: bool) -> NDArray[Any]:
-        return self.y
+        return self.y if self.typed or not needed else self.y.astype(object)
 
 
 def held_elsewhere(X: Any, y: Any, tolerant: bool) -> Elsewhere | None:

@@ -4,6 +4,7 @@
 |---|---|
 | `cells.py` | what one cell means: a number, a label, or neither |
 | `columns.py` | labels and targets |
+| `pandas_cells.py` | the cells of a column of pandas or pyarrow |
 | `tables.py` | features: arrays, lists, DataFrames, sparse matrices, tensors |
 | `holders.py` | who holds a table: this process, Dask or torch |
 """

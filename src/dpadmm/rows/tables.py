@@ -17,9 +17,10 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.problem.norms import require_places_inside
-from dpadmm.rows.cells import number, number_or_nan, numbers
+from dpadmm.rows.cells import number, number_or_nan, numbers, raise_if_stopped
 from dpadmm.rows.columns import FIXED, is_list, unmasked
 from dpadmm.rows.holders import NamedArray, brought_here
+from dpadmm.rows.pandas_cells import objects_of
 from dpadmm.rows.text_columns import not_numbers
 
 SINGLE_PRECISION = (
@@ -48,7 +49,7 @@ def numeric_table(X: Any, tolerant: bool = False) -> Any:
         return _of_columns(X, tolerant)
     if is_list(X):
         return _of_rows(X, tolerant)
-    return _of_array(X if isinstance(X, np.ndarray) else _exported(X), tolerant)
+    return _of_array(X, tolerant) if isinstance(X, np.ndarray) else _of_exported(X, tolerant)
 
 
 def with_names(numbers: Any, X: Any) -> Any:
@@ -100,7 +101,7 @@ def numbers_of(column: Any, tolerant: bool = True, table: Any = None) -> NDArray
     """A column of a DataFrame as doubles; a cell that is no number is NaN, or its table is refused."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in FIXED:
         return np.asarray(column, dtype=np.float64)
-    return _read(np.asarray(column, dtype=object).tolist(), tolerant, table)
+    return _read(objects_of(column).tolist(), tolerant, table)
 
 
 def _of_columns(X: Any, tolerant: bool) -> Array:
@@ -126,6 +127,13 @@ def _of_array(X: Array, tolerant: bool) -> Array:
         return X.data if X.mask is np.ma.nomask else np.ma.filled(X.astype(precision_of(X.dtype)), np.nan)
     cells = unmasked(X) if isinstance(X, np.ma.MaskedArray) else X
     return _read(cells.ravel().tolist(), tolerant).reshape(cells.shape)
+
+
+def _of_exported(X: Any, tolerant: bool) -> Array:
+    """What makes an array of itself, by rules of its own: one cell may decide the type, so it is double always."""
+    found = _exported(X)
+    cells = found.astype(object) if found.dtype.kind == "c" and found.ndim == 2 else found
+    return np.asarray(_of_array(cells, tolerant), dtype=np.float64)
 
 
 def _of_rows(X: Any, tolerant: bool) -> Array:
@@ -157,14 +165,16 @@ def _cells_of_row(row: Any) -> list[Any] | tuple[Any, ...] | None:
             return None
         cells = row if isinstance(row, np.ndarray) else _exported(brought_here(row))
         return list(cells) if cells.ndim == 1 else None
-    except Exception:  # whatever an object does when it is looked at: it is no row
+    except BaseException as problem:  # whatever an object does when it is looked at: it is no row
+        raise_if_stopped(problem)
         return None
 
 
 def _exported(X: Any) -> Array:
-    """What else makes an array of itself: its type is the one it gives."""
-    with suppress(Exception):  # its words may quote a cell
+    try:
         return np.asarray(X)
+    except BaseException as problem:  # its words may quote a cell
+        raise_if_stopped(problem)
     raise InvalidData("X that is no table", "rows and columns", "pass an array or a DataFrame")
 
 
@@ -190,8 +200,10 @@ def _as_coordinates(X: Any) -> Any:
 
 
 def _read(cells: Sequence[Any], tolerant: bool, table: Any = None) -> NDArray[np.float64]:
-    with suppress(Exception):  # whatever the cell raised: its words may quote it
+    try:
         return numbers(cells, number_or_nan if tolerant else number)
+    except BaseException as problem:  # whatever the cell raised: its words may quote it
+        raise_if_stopped(problem)
     raise not_numbers(table)
 
 

@@ -25,9 +25,16 @@ BLOCK = 10_000
 # What a cell says, looked at by itself; None: nothing.
 
 
+def real(cell: Any) -> Any:
+    """Of a complex or short real number: the float that it is, or NaN. Any other cell as it is."""
+    if isinstance(cell, (complex, np.complexfloating)):
+        cell = cell.real if cell.imag == 0 else math.nan
+    return float(cell) if isinstance(cell, np.floating) else cell
+
+
 def number_of(cell: Any) -> float | None:
     try:
-        value = float(cell)
+        value = float(real(cell))
     except (TypeError, ValueError, OverflowError):
         return None
     return value if math.isfinite(value) else None
@@ -36,6 +43,7 @@ def number_of(cell: Any) -> float | None:
 def text_of(cell: Any) -> str | None:
     if isinstance(cell, str):
         return cell.strip()
+    cell = real(cell)
     if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and math.isnan(cell)):
         return None
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)

@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
-from dpadmm.rows.cells import number_or_nan
+from dpadmm.rows.cells import number_or_nan, raise_if_stopped
+from dpadmm.rows.pandas_cells import objects_of
 from dpadmm.rows.tables import numbers_of
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
 from dpadmm.tables.lines import unreadable_rows
@@ -212,12 +213,9 @@ def _codes(series: pd.Series[Any], declared: Sequence[Value]) -> NDArray[np.intp
     else:
         key = _number
     position: dict[Any, int] = {value: i for i, value in enumerate(declared)}
-    return np.fromiter((position.get(key(cell), -1) for cell in _cells(series)), dtype=np.intp, count=len(series))
-
-
-def _cells(series: pd.Series[Any]) -> Sequence[Any]:
-    cells: Sequence[Any] = series.astype(object).tolist()
-    return cells
+    return np.fromiter(
+        (position.get(key(cell), -1) for cell in objects_of(series).tolist()), dtype=np.intp, count=len(series)
+    )
 
 
 def _number(cell: Any) -> float:
@@ -226,14 +224,19 @@ def _number(cell: Any) -> float:
 
 
 def _text(cell: Any) -> str | None:
-    if isinstance(cell, str):
-        return cell.strip()
-    if cell is None or cell is pd.NA or cell is pd.NaT or (isinstance(cell, float) and math.isnan(cell)):
+    if cell is None or cell is pd.NA or cell is pd.NaT:
         return None
     try:
-        # pandas turns whole numbers into floats as soon as one row lacks its own: that row must not rename the others.
-        return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-    except Exception:  # an object that cannot be written down is no category, and its words may quote it
+        if isinstance(cell, str):
+            return str.strip(cell)
+        # pandas turns whole numbers into real or complex ones, and these into objects of NumPy, as soon as one row
+        # has something else: that row must not rename the others.
+        if not isinstance(cell, (float, complex, np.inexact)):
+            return str(cell)
+        number = number_or_nan(cell)
+        return None if math.isnan(number) else str(int(number)) if number.is_integer() else str(number)
+    except BaseException as problem:  # what cannot be written down is no category, and its words may quote it
+        raise_if_stopped(problem)
         return None
 
 

@@ -10,6 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpadmm.rows.cells import raise_if_stopped
+from dpadmm.rows.pandas_cells import objects_of
+
 MISSING_TEXTS = frozenset({"", "na", "n/a", "<na>", "nan", "null", "none"})
 """Texts that say that there is nothing, without the spaces around them and in small letters. Any other text that
 cannot be read is not missing but wrong: a fill value must not hide a mistake."""
@@ -26,18 +29,22 @@ def is_missing(cell: Any) -> bool:
     >>> [is_missing(cell) for cell in ("", " NA ", "nan", None, float("nan"), "?", "12,5", 0, "0")]
     [True, True, True, True, True, False, False, False, False]
     """
-    if isinstance(cell, str):
-        return cell.strip().lower() in MISSING_TEXTS
     if cell is None or cell is pd.NA or cell is pd.NaT:
         return True
-    return isinstance(cell, (Number, np.generic)) and _is_nan(cell)
+    try:
+        if isinstance(cell, str):
+            return str.strip(cell).lower() in MISSING_TEXTS
+        return isinstance(cell, (Number, np.generic)) and _is_nan(cell)
+    except BaseException as problem:  # an object that cannot be looked at is wrong, and its words may quote it
+        raise_if_stopped(problem)
+        return False
 
 
 def missing_among(series: pd.Series[Any], suspects: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which of the suspects are missing: the cells that could not be read."""
     missing = np.zeros(len(suspects), dtype=bool)
     places = np.flatnonzero(suspects)
-    cells = series.iloc[places].astype(object).tolist()
+    cells = objects_of(series.iloc[places]).tolist()
     missing[places] = np.fromiter(map(is_missing, cells), dtype=bool, count=len(places))
     return missing
 
@@ -46,4 +53,4 @@ def _is_nan(number: Any) -> bool:
     try:
         return math.isnan(number)
     except (TypeError, ValueError, OverflowError):
-        return bool(number != number) if isinstance(number, np.generic) else False
+        return bool(number != number) if isinstance(number, (np.generic, complex)) else False

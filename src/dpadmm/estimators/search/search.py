@@ -274,7 +274,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         stream = make_selection_stream(model.random_state)
         given = model._validated(table, y)
         X, y = given.X, given.y
-        target = model._declare_target(y)
+        target = model._declare_target(given.labels(model._reads_classes))
         nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
         weights = _weights(public_weight, len(y), model)
         if _declared(model):
