@@ -83,6 +83,10 @@ class FileProblem(InputError):
     """A model, plan or report file cannot be read or written."""
 
 
+class UncertainCharge(FileProblem):
+    """A ledger failed while it recorded a step: whether the step is recorded is not known."""
+
+
 class DownloadFailed(DpadmmError):
     """A data set could not be fetched or failed its checksum."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from dpadmm.errors import SPENT, DpadmmError
+from dpadmm.errors import SPENT, DpadmmError, UncertainCharge
 from dpadmm.signals import ENDING
 
 
@@ -97,6 +97,9 @@ class Training:
         if SPENT in getattr(problem, "__notes__", ()):
             begun = "Training had begun: nothing was released, nothing was written, and the budget counts as spent"
             return Outcome(f"{begun}{self._charged}.", True)
+        if isinstance(problem, UncertainCharge):
+            maybe = "Training had not begun and nothing was written, but the ledger may have recorded the charge"
+            return Outcome(f"{maybe}: if `dpadmm ledger show` has it, the budget counts as spent.", True)
         return Outcome("Training had not begun: no budget was used, and nothing was written.", False)
 
     def _rescue(self, problem: BaseException) -> str:

@@ -53,8 +53,6 @@ _WHY = {
 }
 # Where these are said, the reason may be that the disk is full.
 _MAYBE_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-# After these errors of a commit the entry may be in the file: which of its flushes failed SQLite does not say.
-_UNCERTAIN = (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
 
 
 @dataclass(frozen=True)
@@ -225,9 +223,11 @@ def _commit(connection: sqlite3.Connection, place: str) -> None:
     except sqlite3.Error as error:
         with suppress(sqlite3.Error):
             connection.rollback()
-        if getattr(error, "sqlite_errorcode", 0) in _UNCERTAIN:
-            raise store.uncertain(place, "the disk reports an error") from None
-        raise
+        code = _primary(error)
+        if code == sqlite3.SQLITE_BUSY:
+            raise
+        # The last write of a commit may have reached the disk before the error, and nothing could be taken back.
+        raise store.uncertain(place, _WHY.get(code, _WHY[sqlite3.SQLITE_IOERR])) from None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from dpadmm.errors import FileProblem
+from dpadmm.errors import FileProblem, UncertainCharge
 from dpadmm.privacy.address import hidden, is_address, is_doubtful
 from dpadmm.privacy.ledger.entries import Entry
 
@@ -115,8 +115,8 @@ def unwritable(place: str, why: str) -> FileProblem:
     )
 
 
-def uncertain(place: str, why: str) -> FileProblem:
-    return FileProblem(
+def uncertain(place: str, why: str) -> UncertainCharge:
+    return UncertainCharge(
         f"the ledger {place}, which failed while it was recording this step ({why})",
         "a place that confirms what it has recorded",
         "look with `dpadmm ledger show` whether the step is there; if it is, its budget is spent",
