@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
             if not said:
                 # A group of commands without one has shown its help.
                 return failures.BAD_INPUT
-            known = {each.name for each in (*app.registered_commands, *app.registered_groups)}
+            known = {*(each.name for each in app.registered_commands), *(each.name for each in app.registered_groups)}
             command = " ".join(["dpadmm", *(name for name in arguments[:1] if name in known)])
             return failures.show(failures.describe_usage(said, command), as_json)
         if debug:

@@ -165,8 +165,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         features = recipe.problem.shape[0]
         work = [work_of(query, features, table) for query in recipe.plan.queries]
         engine = kernels.choose(*work)
-        asked = [self.get_params(deep=False)]
-        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, asked, features=features))
+        settings = [self.get_params(deep=False)]
+        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, settings, features=features))
         kernels.announce(engine, *work)
         with payment.reserving(recipe.plan):
             oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
