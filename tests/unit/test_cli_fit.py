@@ -92,7 +92,7 @@ def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
     ("more", "why", "asked"),
     [
         (["--solver", "full-admm"], "only solver 'auto' has them", False),
-        (["--standard-errors"], "is below 500", False),
+        (["--standard-errors"], "below 500 standard errors", False),
         ([*ENOUGH, "--penalty", "l1"], "left out, as they take longer than the fit: --standard-errors asks", True),
         ([*ENOUGH, "--no-standard-errors"], "none, as asked", True),
     ],

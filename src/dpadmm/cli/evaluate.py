@@ -41,7 +41,7 @@ def evaluate(
     model_dir: options.ModelFolder,
     table: options.TableFile,
     public_or_test: Annotated[
-        bool, typer.Option("--public-or-test", help="I declare this table public, or a test table.")
+        bool, typer.Option("--public-or-test", help="I declare that these rows are public, or held out for a test.")
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -35,7 +35,7 @@ def predict(
     table: options.TableFile,
     out: options.OutFile,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
-    std: Annotated[bool, typer.Option("--std", help="Add what the privacy noise implies: see coef_std_.")] = False,
+    std: Annotated[bool, typer.Option("--std", help="Add how far the privacy noise moves each score.")] = False,
     invalid_rows: Annotated[str, typer.Option("--invalid-rows", help="error, or blank: predict nothing.")] = "error",
     force: options.Force = False,
     json: options.Json = False,
