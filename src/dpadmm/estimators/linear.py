@@ -386,7 +386,8 @@ def _observed_classes(y: NDArray[Any], tolerant: bool) -> NDArray[Any]:
 
 def _declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """The classes as an array that holds each of them exactly."""
-    given = list(classes) if isinstance(classes, (Sequence, np.ndarray)) or hasattr(classes, "iloc") else []
+    listed = isinstance(classes, (Sequence, np.ndarray)) or hasattr(classes, "iloc")
+    given = list(classes) if listed and getattr(classes, "shape", None) != () else []
     names = [] if isinstance(classes, (str, bytes)) else [label(each) for each in given]
     if len(set(names)) < 2 or len(set(names)) != len(names):
         raise InvalidParameter(

@@ -37,7 +37,7 @@ class Session:
             self.connection.commit()
             return
         except _psycopg().OperationalError as error:
-            problem = store.uncertain(self.place, _reason(error))
+            problem: FileProblem = store.uncertain(self.place, _reason(error))
         except _psycopg().Error as error:
             problem = store.unwritable(self.place, _reason(error))
         raise problem
