@@ -15,7 +15,7 @@ CAMPAIGN = Campaign(
     "break the index arrays of a sparse matrix, and predict, score, transform or fit with it",
     "predict ended the process (abort, segmentation fault); fit refused",
     60,
-    3_000,
+    1_500,
 )
 BATCH = 300
 PROGRAM = """

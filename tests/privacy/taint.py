@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import io
 import warnings
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy import sparse
 
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.sums import LatticeSum
+from dpadmm.solvers.base import SOLVERS
 
 
 class Stub:
@@ -119,3 +121,11 @@ def fingerprint(value, depth=0):
     if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
         return (type(value).__name__, fingerprint(vars(value), depth + 1))
     return (type(value).__name__, repr(value))
+
+
+def settings_of(common: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Common settings with others in their place, and no batch size where the solver has no use for one."""
+    chosen = common | more
+    if not SOLVERS[chosen.get("solver", "auto")].samples:
+        chosen.pop("batch_size", None)
+    return chosen

@@ -18,7 +18,7 @@ from dpadmm.errors import DpadmmError
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.ledger import Ledger
 
-from .taint import Stub, differences, observe
+from .taint import Stub, differences, observe, settings_of
 
 N, D = 60, 4
 ROWS = np.random.default_rng(0)
@@ -30,11 +30,11 @@ TEXT = "Zaphod"
 
 
 def logistic(**more):
-    return DPLogisticRegression(**COMMON | {"classes": [0, 1]} | more)
+    return DPLogisticRegression(**settings_of(COMMON | {"classes": [0, 1]}, **more))
 
 
 def squared(**more):
-    return DPLinearRegression(**COMMON | {"target_bounds": (0, 1)} | more)
+    return DPLinearRegression(**settings_of(COMMON | {"target_bounds": (0, 1)}, **more))
 
 
 def planted(value, dtype=object):
@@ -206,7 +206,7 @@ class TestLabels:
     def test_class_balance_changes_nothing(self, tmp_path):
         rare = np.zeros(N, dtype=int)
         rare[0] = 1
-        for model in (logistic(verbose=1), DPLinearSVC(classes=[0, 1], verbose=1, **COMMON)):
+        for model in (logistic(verbose=1), DPLinearSVC(classes=[0, 1], verbose=1, **settings_of(COMMON))):
             same(model, (X, Y), (X, rare), tmp_path)
 
     def test_text_labels(self, tmp_path):

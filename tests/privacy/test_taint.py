@@ -32,7 +32,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.solvers import SOLVERS, Setting, run
 
-from .taint import Stub, differences, fingerprint, observe
+from .taint import Stub, differences, fingerprint, observe, settings_of
 
 N, D = 60, 4
 ROWS = np.random.default_rng(0)
@@ -42,11 +42,11 @@ WILD[0][:5] = 0.0
 
 COMMON = {"row_norm": 1.0, "delta": 1e-3, "steps": 6, "batch_size": 10, "verbose": 1}
 MODELS = {
-    "logistic": lambda **more: DPLogisticRegression(classes=[0, 1], **COMMON | more),
-    "softmax": lambda **more: DPLogisticRegression(classes=[0, 1, 2], **COMMON | more),
-    "svm": lambda **more: DPLinearSVC(classes=[0, 1], **COMMON | more),
-    "squared": lambda **more: DPLinearRegression(target_bounds=(0, 1), **COMMON | more),
-    "huber": lambda **more: DPLinearRegression(loss="huber", target_bounds=(0, 1), **COMMON | more),
+    "logistic": lambda **more: DPLogisticRegression(classes=[0, 1], **settings_of(COMMON, **more)),
+    "softmax": lambda **more: DPLogisticRegression(classes=[0, 1, 2], **settings_of(COMMON, **more)),
+    "svm": lambda **more: DPLinearSVC(classes=[0, 1], **settings_of(COMMON, **more)),
+    "squared": lambda **more: DPLinearRegression(target_bounds=(0, 1), **settings_of(COMMON, **more)),
+    "huber": lambda **more: DPLinearRegression(loss="huber", target_bounds=(0, 1), **settings_of(COMMON, **more)),
 }
 # Two inner steps and more, or the difference queries would all be asked at the snapshot itself.
 VR = {"epochs": 2, "inner_steps": 3}
@@ -302,7 +302,7 @@ class TestMutantsAreCaught:
     def test_classes_read_from_the_labels(self, tmp_path):
         """What `classes=` is for: without it the set of labels is taken as public."""
         other = TAME[0], np.where(TAME[1] == 0, 5, 6)
-        assert "attributes" in compare(DPLogisticRegression(**COMMON), tmp_path, TAME, other)[0]
+        assert "attributes" in compare(DPLogisticRegression(**settings_of(COMMON)), tmp_path, TAME, other)[0]
 
     @pytest.mark.parametrize("where", ["stdout", "warnings", "failure"])
     def test_words_about_the_data(self, tmp_path, where):
