@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 
 from dpadmm.errors import DpadmmError, PromiseBroken
+from dpadmm.privacy.accountants.base import ACCOUNTANTS
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_MULTIPLIER, Arithmetic
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.passage import NOISY_PASS
@@ -42,6 +43,7 @@ def require_agreement(plan: Plan) -> None:
     within = 0 < plan.epsilon_achieved <= plan.budget.epsilon * (1 + CLOSE)
     _require(within, "that says it spends nothing, or more than its budget")
     _require(len(plan.queries) > 0, "without queries")
+    _require(plan.accountant in ACCOUNTANTS, "without an accountant that there is")
     for query in plan.queries:
         for holds, otherwise in _claims(plan, query):
             _require(holds, f"whose {query.kind!r} {otherwise}")

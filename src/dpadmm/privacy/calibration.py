@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import singledispatch
 
+import numpy as np
+
 from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
@@ -113,7 +115,14 @@ def verify_plan(plan: Plan) -> float:
     """
     require_agreement(plan)
     delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
-    epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
+    try:
+        with np.errstate(all="ignore"):  # a number that overflows on the way is refused below, or fits no budget
+            epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
+    except ArithmeticError:
+        raise CannotCertify(
+            "given a plan with numbers too large or too small to compute with; expected those of a calibration; "
+            "discard it and calibrate again"
+        ) from None
     require_cost(min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6)), epsilon)
     return epsilon
 
