@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,15 @@ def test_parents_are_made_and_taken_back(tmp_path: Path) -> None:
     assert content(tmp_path / "a" / "b" / ("x" * 255)) == NEW
 
 
+@pytest.fixture
+def python_interrupts() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("python_interrupts")
 def test_signals_wait_for_the_end_of_a_block() -> None:
     steps = []
 
@@ -113,6 +123,7 @@ def test_signals_wait_for_the_end_of_a_block() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("python_interrupts")
 def test_signals_are_let_through_where_a_block_allows_it() -> None:
     steps = []
 
