@@ -13,6 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
+from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
+from dpadmm.cells.holders import brought_here, named
+from dpadmm.cells.target_columns import has_public_type
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import (
     nominal_rows,
@@ -49,9 +52,6 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.rows.columns import has_public_type
-from dpadmm.rows.holders import brought_here, named
-from dpadmm.rows.tables import numeric_table, public_form, with_names
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 

@@ -10,6 +10,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
+from dpadmm.cells.holders import named
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
 from dpadmm.estimators.input import feature_table
@@ -27,8 +29,6 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.rows.holders import named
-from dpadmm.rows.tables import numeric_table, public_form, with_names
 
 Array = NDArray[np.float64]
 

@@ -2,9 +2,10 @@
 
 | file | idea |
 |---|---|
-| `cells.py` | what one cell means: a number, a label, or neither |
-| `columns.py` | labels and targets |
+| `one_cell.py` | what one cell means: a number, a label, or neither |
+| `target_columns.py` | labels and targets |
 | `pandas_cells.py` | the cells of a column of pandas or pyarrow |
-| `tables.py` | features: arrays, lists, DataFrames, sparse matrices, tensors |
+| `feature_tables.py` | features: arrays, lists, DataFrames, sparse matrices, tensors |
+| `text_columns.py` | how a table with text in it is refused |
 | `holders.py` | who holds a table: this process, Dask or torch |
 """
