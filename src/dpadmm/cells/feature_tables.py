@@ -21,7 +21,7 @@ from dpadmm.cells.pandas_cells import objects_of
 from dpadmm.cells.target_columns import FIXED, is_list, unmasked
 from dpadmm.cells.text_columns import not_numbers
 from dpadmm.errors import InvalidData, InvalidDataType
-from dpadmm.problem.norms import require_places_inside
+from dpadmm.rows.norms import require_places_inside
 
 SINGLE_PRECISION = (
     "the table is of a type of single precision, which was chosen without looking at its cells and is public"

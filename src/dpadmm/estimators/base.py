@@ -40,8 +40,6 @@ from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.estimators.work import work_of
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
@@ -52,6 +50,8 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.protocol import Rows
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -307,7 +307,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         X = given.X
         target, valid = self._encoded(X, given.y, declared)
         if plan.arithmetic is Arithmetic.EXACT:
-            from dpadmm.oracles.lattice import LatticeRows
+            from dpadmm.rows.lattice_rows import LatticeRows
 
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)

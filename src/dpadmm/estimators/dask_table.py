@@ -17,9 +17,9 @@ from dpadmm.cells.target_columns import distinct, one_column
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
 from dpadmm.estimators.input import feature_table
-from dpadmm.oracles.dask_parts import DaskParts, Reading, each
-from dpadmm.oracles.partitioned import PartitionedRows
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.dask_parts import DaskParts, Reading, each
+from dpadmm.rows.partitioned import PartitionedRows
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target

@@ -18,7 +18,6 @@ from dpadmm.estimators.input import feature_table
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -29,6 +28,7 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 
 Array = NDArray[np.float64]
 
