@@ -25,7 +25,7 @@ from benchmarks.processes import required
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, mapped, table
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.norms import row_norms
+from dpadmm.rows.norms import row_norms
 
 CLIP = 0.5
 PLAIN, READ, AT_ONCE = "plain", "read", "two at once"

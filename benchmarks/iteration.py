@@ -11,13 +11,13 @@ from benchmarks.report import Row
 from benchmarks.tables import Table, held, table
 from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1
 from dpadmm.randomness import Streams, make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.base import run as solve
 
 STEPS = 1000

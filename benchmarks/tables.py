@@ -12,9 +12,9 @@ from scipy import sparse
 
 from dpadmm.datasets import load
 from dpadmm.errors import DpadmmError
-from dpadmm.oracles.local import LocalRows
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
 
 SHAPES = {"adult": (30162, 104), "covtype": (581012, 54), "w8a": (49749, 300), "mnist": (60000, 784)}
 W8A_NONZEROS = 12

@@ -17,12 +17,12 @@ import numpy as np
 from dpadmm import DPLogisticRegression
 from dpadmm.datasets import load
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.sums import LatticeSum
 from dpadmm.privacy.arithmetic import Arithmetic, grid_exponent, slack, summation_error
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Everything
 from dpadmm.randomness import make_streams
+from dpadmm.rows.lattice_sum import LatticeSum
 
 ROUNDS = 7
 

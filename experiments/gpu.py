@@ -19,9 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.torch_rows import TorchRows, _margins
-from dpadmm.oracles.torch_table import folded, pack_tensor, require_double_precision
 from dpadmm.privacy.arithmetic import summation_error
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
@@ -29,6 +26,9 @@ from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squa
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.torch_rows import TorchRows, _margins
+from dpadmm.rows.torch_table import folded, pack_tensor, require_double_precision
 
 Array = NDArray[np.float64]
 Check = tuple[str, float, float]

@@ -21,7 +21,6 @@ import numpy as np
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, kernels
 from dpadmm.errors import UnsupportedProblem
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.comparison import compare
@@ -31,6 +30,7 @@ from dpadmm.privacy.passage import Passage
 from dpadmm.problem import L1, Constraint, Logistic, Problem, Squared, SquaredL2
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.reference import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, print_table, train_test
 from experiments.linear_gaussian import Linear

@@ -24,9 +24,7 @@ from dpadmm.audit.saved import attack_all
 from dpadmm.audit.searched import RowScores
 from dpadmm.estimators.search.parts import Part
 from dpadmm.estimators.search.trial import Bench
-from dpadmm.oracles import curvature
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.preparation import PrivateQuantileClipper
 from dpadmm.privacy import arithmetic, plan_cache
 from dpadmm.privacy.accountants import iteration
@@ -41,6 +39,8 @@ from dpadmm.problem import Logistic, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
+from dpadmm.rows import feature_curvature
+from dpadmm.rows.local import LocalRows
 
 ROWS, DELTA = 8, 0.1
 FAR = 1e3
@@ -82,7 +82,7 @@ def no_clip() -> Iterator[None]:
 
 @contextmanager
 def no_curvature_clip() -> Iterator[None]:
-    with patch.object(curvature, "clip_slopes", lambda bends, lengths, clip: bends):
+    with patch.object(feature_curvature, "clip_slopes", lambda bends, lengths, clip: bends):
         yield
 
 

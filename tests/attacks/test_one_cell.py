@@ -20,7 +20,7 @@ from dpadmm import (
     PrivateSecondMoment,
 )
 from dpadmm.errors import DpadmmError
-from dpadmm.oracles.local import LocalRows
+from dpadmm.rows.local import LocalRows
 from dpadmm.tables import Schema, encode
 
 from .campaign import Campaign

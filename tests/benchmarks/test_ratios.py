@@ -17,9 +17,9 @@ from benchmarks import cold, gradient, iteration, memory, smoothing
 from benchmarks.processes import required
 from benchmarks.tables import Table, simulated, simulated_sparse, uneven
 from dpadmm import kernels
-from dpadmm.oracles.local import LocalRows
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import PackedRows, RowMap
+from dpadmm.rows.local import LocalRows
 
 ATTEMPTS = 3
 

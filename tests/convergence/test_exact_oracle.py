@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from dpadmm.oracles.exact import ExactOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.sampling import WithoutReplacement
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, GroupL2, Nuclear
 from dpadmm.problem.smoothers import RingLaplacian
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import run
 from dpadmm.solvers.baselines.proximal import ProximalGD, ProximalSGD
 from dpadmm.solvers.full import FullADMM

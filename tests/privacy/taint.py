@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.sums import LatticeSum
+from dpadmm.rows.lattice_sum import LatticeSum
 from dpadmm.solvers.base import SOLVERS
 
 

@@ -14,7 +14,6 @@ from scipy import sparse
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
@@ -23,6 +22,7 @@ from dpadmm.privacy.sampling import Everything, Poisson
 from dpadmm.privacy.statistics import JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.auto.rules import LossModel, choose_rules
 
 CLASSES = (2, 3, 10)

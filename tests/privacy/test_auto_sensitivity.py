@@ -14,15 +14,15 @@ import pytest
 from scipy import sparse
 
 from dpadmm import kernels
-from dpadmm.oracles.curvature import LARGEST_WEIGHED
-from dpadmm.oracles.lattice import LatticeRows
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.feature_curvature import LARGEST_WEIGHED
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.local import LocalRows
 
 ALL = Batch(None)
 CAP = 0.37
@@ -205,16 +205,16 @@ EXTREME = [
 
 def _on_tensor(row, rowmap):
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import pack_tensor
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import pack_tensor
 
     return TorchRows(pack_tensor(rowmap, torch.tensor(row)), np.ones(1), Logistic(), rowmap.row_norm)
 
 
 def _unmapped_tensor(row, rowmap):
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import PackedTensor, lengths
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import PackedTensor, lengths
 
     X = torch.tensor(row)
     alive = torch.isfinite(X).all(dim=1).to(torch.float64)

@@ -22,7 +22,6 @@ from scipy.stats import chi2, norm
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import DpadmmError, PrivacyError, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import LARGEST_POINT, PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
@@ -31,6 +30,7 @@ from dpadmm.privacy.statement import describe
 from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment
 from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import SOLVERS, Setting, run
 from dpadmm.solvers.full import FullADMM
 from dpadmm.solvers.vradmm import VRADMM

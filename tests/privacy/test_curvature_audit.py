@@ -12,7 +12,6 @@ from dpadmm.audit.saved import attack_all
 from dpadmm.audit.witness import Witness
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.exact import ExactOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
@@ -21,6 +20,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.statistics import FeatureCurvature
 from dpadmm.problem.losses import Logistic
 from dpadmm.randomness import make_streams, public_generator
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.auto.spread.replay import SimulatedRows
 from dpadmm.solvers.auto.spread.transcript import Listener, Tape, Transcript
 from experiments.mutants import half_the_reach, less_noise, no_curvature_clip

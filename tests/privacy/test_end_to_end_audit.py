@@ -16,12 +16,12 @@ from dpadmm import DPLogisticRegression
 from dpadmm.audit import audit_fit, audit_solver, gaussian_lower_bound, worst_pair
 from dpadmm.errors import InvalidParameter
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import TruncatedPoisson
 from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.auto.rules import Rules
 from dpadmm.solvers.base import SOLVERS
 

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import InvalidData
 from dpadmm.kernels.threads import LONGEST_RUN
-from dpadmm.oracles import dask_parts
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.partitioned import FAN_IN, LocalParts, PartitionedRows
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import Softmax
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows import dask_parts
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.partitioned import FAN_IN, LocalParts, PartitionedRows
 
 from . import test_auto_sensitivity as auto
 from .taint import Stub, differences, observe
@@ -40,8 +40,8 @@ def in_parts(X, y, loss, row_map):
 
 def on_device(X, y, loss, row_map):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import pack_tensor
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import pack_tensor
 
     return TorchRows(pack_tensor(row_map, torch.tensor(X)), y, loss, row_map.row_norm)
 
@@ -116,7 +116,7 @@ class TestMutantsOfSensitivity:
     def test_no_clip_on_a_device(self):
         pytest.importorskip("torch", reason="PyTorch is not installed")
         x, loss = np.array([0.0]), LOSSES[2]
-        with mock.patch("dpadmm.oracles.torch_rows.clip_slopes", lambda slopes, norms, clip: slopes):
+        with mock.patch("dpadmm.rows.torch_rows.clip_slopes", lambda slopes, norms, clip: slopes):
             rows = on_device(np.ones((2, 1)), np.array([1e3, -1e3]), loss, RowMap(1.0, False))
             assert moved(rows.gradient_sum(x, CLIP, ALL), rows.gradient_sum(x, CLIP, Batch(np.array([0])))) > CLIP
 
@@ -164,7 +164,7 @@ def test_no_tree_is_deeper_than_it_says(parts):
 
 def test_runs_on_a_device_are_those_that_are_charged():
     """Lemma 1b: no longer than LONGEST_RUN (`summed`), and no more of them than the charge counts."""
-    torch_table = pytest.importorskip("dpadmm.oracles.torch_table")
+    torch_table = pytest.importorskip("dpadmm.rows.torch_table")
     for n, width in itertools.product((1, 5, 16384, 100_000, 3_000_000), (1, 17, 785, 5000, 10**6, 10**8)):
         if n * width > 10**12:
             continue
@@ -177,7 +177,7 @@ def test_runs_on_a_device_are_those_that_are_charged():
 @pytest.mark.parametrize("n", [1, 9, 10, 11, 35, 40])
 def test_a_block_is_summed_in_runs_no_longer_than_charged(n, monkeypatch):
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles import torch_table
+    from dpadmm.rows import torch_table
 
     monkeypatch.setattr(torch_table, "LONGEST_RUN", 10)
     lengths = []

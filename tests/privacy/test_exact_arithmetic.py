@@ -17,9 +17,6 @@ from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, load_m
 from dpadmm.audit.end_to_end import SMALL_CLIP, audit_fit, worst_pair
 from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.lattice import LatticeRows
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.sums import LatticeSum, as_numbers, joined
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, exact_deviations
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
@@ -30,6 +27,9 @@ from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import NoiseStream, make_streams
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.lattice_sum import LatticeSum, as_numbers, joined
+from dpadmm.rows.local import LocalRows
 
 from .alarms import require, two_sided
 

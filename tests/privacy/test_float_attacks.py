@@ -15,12 +15,12 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.sums import LatticeSum
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Everything
 from dpadmm.randomness import make_streams
+from dpadmm.rows.lattice_sum import LatticeSum
 
 N, D, GAMES = 16, 2000, 100
 MULTIPLIER = 0.5

@@ -15,7 +15,6 @@ from scipy import sparse
 from dpadmm import DPLogisticRegression, kernels, load_model
 from dpadmm.errors import InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows, _kernel_loss
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.accountants.iteration import ORDERS, positions, with_rounding
 from dpadmm.privacy.arithmetic import Arithmetic
@@ -45,6 +44,7 @@ from dpadmm.problem import (
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows, _kernel_loss
 from dpadmm.solvers.noisy import NoisyADMM
 from experiments.linear_gaussian import Linear
 

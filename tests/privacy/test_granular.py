@@ -17,8 +17,6 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels.reference import on_grid
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.wide import scaled_blocks
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan, Query
@@ -26,6 +24,8 @@ from dpadmm.privacy.sampling import Batch, Everything
 from dpadmm.problem import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.wide import scaled_blocks
 
 from .alarms import require, two_sided
 
@@ -134,7 +134,7 @@ class TestSummation:
     @pytest.mark.parametrize("rows", ["batch", "everything"])
     def test_rows_are_summed_in_short_runs(self, rows, monkeypatch):
         """Batches too: a Poisson batch may be almost the whole table."""
-        import dpadmm.oracles.local as module
+        import dpadmm.rows.local as module
 
         lengths = []
         kept = module.reference.dense_sum

@@ -24,7 +24,6 @@ from dpadmm.errors import (
 )
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.exact import ExactOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import iteration, make_accountant
 from dpadmm.privacy.accountants.iteration import ORDERS, log_mean_exp, positions
@@ -52,6 +51,7 @@ from dpadmm.problem import (
 )
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import run
 from dpadmm.solvers.full import FullADMM
 from dpadmm.solvers.noisy import NoisyADMM

@@ -15,7 +15,6 @@ from dpadmm.audit.end_to_end import attack
 from dpadmm.audit.neighbours import FAR, Forgery, OneAmongZeros, long_row
 from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
 from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.selection.restatement import restated
@@ -23,6 +22,7 @@ from dpadmm.privacy.wording import EARLIER
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_selection_stream, make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.base import SOLVERS
 from experiments.mutants import less_noise
 

@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.sampling import Batch, Everything, Poisson, TruncatedPoisson, WithoutReplacement
 from dpadmm.problem import Logistic, Softmax
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 
 from . import toys
 from .alarms import Law, require, two_sided

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from dpadmm import DPLogisticRegression
+from dpadmm.cells.one_cell import label, number_or_nan
+from dpadmm.cells.pandas_cells import UNREADABLE, objects_of
 from dpadmm.privacy.sampling import Batch
-from dpadmm.rows.cells import label, number_or_nan
-from dpadmm.rows.pandas_cells import UNREADABLE, objects_of
 from dpadmm.tables.encode import read_codes, read_numbers
 from tests.attacks.nasty import LateBytes, LateDecimal, LateFraction, LateReal, OddFraction, SaysTorch, Untyped
 

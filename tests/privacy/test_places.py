@@ -9,12 +9,12 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.kernels.reference import products
 from dpadmm.kernels.runs import SHORT
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.scored import ScoredRows
 
 rng = np.random.default_rng(0)
 SHAPES = [(52, 40), (37, 5), (9, 130), (70, 1)]
@@ -123,8 +123,8 @@ def test_a_margin_that_is_wrong_or_no_number_does_not_lengthen_a_contribution(en
 
 def _tensor(rowmap, X, y):
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import pack_tensor
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import pack_tensor
 
     return TorchRows(pack_tensor(rowmap, torch.tensor(X)), y, Logistic())
 

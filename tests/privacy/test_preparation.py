@@ -22,7 +22,6 @@ from dpadmm import (
 from dpadmm.audit import gaussian_lower_bound
 from dpadmm.errors import BudgetExceeded, InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
@@ -33,6 +32,7 @@ from dpadmm.privacy.statistics import CountsBelow, FeatureMoment
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])

@@ -18,13 +18,13 @@ from joblib import Parallel, delayed
 from dpadmm import DPLogisticRegression, randomness
 from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import make_sampler
 from dpadmm.problem import Logistic
 from dpadmm.randomness import NOISE_BLOCK, NoiseStream, SamplingStream, Streams, make_streams
+from dpadmm.rows.local import LocalRows
 
 N, D = 60, 4
 ROWS = np.random.default_rng(0)

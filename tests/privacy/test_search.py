@@ -35,8 +35,6 @@ from dpadmm.estimators.search.parts import Part, Sizes, divide
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.kernels import engine
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import release_digest, verify
@@ -48,6 +46,8 @@ from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy, ClippedLoss, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.scored import ScoredRows
 
 from .taint import Stub, differences, observe
 from .test_ledger import Untouchable

@@ -14,13 +14,13 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.oracles.exact import ExactOracle
-from dpadmm.oracles.lattice import LatticeRows
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.clipping import SMALLEST_CLIP, clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Huber, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.mpadmm import MPADMM
 
 from . import toys
@@ -307,8 +307,8 @@ FARTHEST = [1e200, 1e308]
 
 def _on_cpu_tensor(X, target, row_map):
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import pack_tensor
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import pack_tensor
 
     return TorchRows(pack_tensor(row_map, torch.tensor(X)), target, Squared(), row_map.row_norm)
 

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpadmm.oracles import counts, scored, wide
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
@@ -19,6 +16,9 @@ from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy, ClippedLoss
 from dpadmm.randomness import make_streams
+from dpadmm.rows import scored, threshold_counts, wide
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.scored import ScoredRows
 
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 ALL = Batch(None)
@@ -65,7 +65,7 @@ def test_row_moments_are_those_of_each_row_added_up(form, classes, weighted, mon
 @FORMS
 def test_counts_are_those_of_all_blocks(form, monkeypatch):
     """Seven rows a block, the last one shorter; rows that count for nothing in every block."""
-    monkeypatch.setattr(counts, "BLOCK_ENTRIES", 30)
+    monkeypatch.setattr(threshold_counts, "BLOCK_ENTRIES", 30)
     rng = np.random.default_rng(1)
     X = rng.integers(-2, 3, (52, 4)).astype(float)
     X[[3, 20, 51]] = np.nan

@@ -21,7 +21,6 @@ from dpadmm import (
 )
 from dpadmm.estimators.penalties import PENALTIES
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
@@ -30,6 +29,7 @@ from dpadmm.privacy.statistics import FeatureCurvature
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import SOLVERS, Setting, run
 
 from .taint import Stub, differences, fingerprint, observe, settings_of

@@ -14,13 +14,13 @@ from scipy import sparse
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.auto.rules import LossModel
 from dpadmm.solvers.auto.wide_rules import choose_wide_rules
 

@@ -16,7 +16,6 @@ from scipy.special import log_ndtr
 from dpadmm.discrete_gaussian import exponential_bounds
 from dpadmm.errors import QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.sums import LatticeSum
 from dpadmm.preparation.moments import NoisyMoment
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.accountants.lattice import Composition, LossPmf
@@ -30,6 +29,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.problem import Constraint, Logistic, Problem, Zero
 from dpadmm.problem.program import Program
 from dpadmm.randomness import make_streams
+from dpadmm.rows.lattice_sum import LatticeSum
 
 
 class TestRounding:

@@ -8,13 +8,13 @@ import numpy as np
 
 from dpadmm.audit.lower_bound import epsilon_lower_bound
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import make_sampler
 from dpadmm.problem import Squared
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 
 ORIGIN = np.zeros(1)
 FAR = 1e3

@@ -13,8 +13,8 @@ from scipy import sparse
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV, Ledger, PrivateGraph, PrivateQuantileClipper
 from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter, QueryRefused, UnsupportedProblem
-from dpadmm.oracles.dask_parts import fingerprint
 from dpadmm.privacy.budget import Budget
+from dpadmm.rows.dask_parts import fingerprint
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -8,19 +8,19 @@ from questions import MATRIX, RAW, SPIKED, D, N
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.curvature import curved
 from dpadmm.oracles.exact import ExactOracle
-from dpadmm.oracles.lattice import LatticeRows
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.partitioned import LocalParts, PartitionedRows
-from dpadmm.oracles.scored import ScoredRows
-from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.statistics import STATISTICS, FeatureCurvature, statistic_from_dict, statistic_to_dict
 from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
+from dpadmm.rows.feature_curvature import curved
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.partitioned import LocalParts, PartitionedRows
+from dpadmm.rows.scored import ScoredRows
 
 RNG = np.random.default_rng(7)
 TARGET = RNG.choice([-1.0, 1.0], N)
@@ -46,8 +46,8 @@ def local(rowmap, X, weights, target=TARGET):
 
 def on_tensor(rowmap, X, weights):
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import pack_tensor
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import pack_tensor
 
     return TorchRows(pack_tensor(rowmap, torch.tensor(X)), TARGET, Logistic(), rowmap.row_norm, weights)
 
@@ -101,7 +101,7 @@ def test_exact_sums_are_those_of_the_fast_rows(rowmap):
 
 
 def test_blocks_of_rows_add_up(monkeypatch):
-    from dpadmm.oracles import wide
+    from dpadmm.rows import wide
 
     rows, x, weights = local(MAPS["intercept"], RAW, None), np.ones(D + 1), np.full(D + 1, 3.0)
     whole = rows.curvature_sum(x, weights)
@@ -147,8 +147,8 @@ def test_other_losses_are_refused(loss):
     packed, target = MAPS["plain"].pack(RAW), np.ones(N, dtype=int)
     x = weights = np.ones(D)
     torch = pytest.importorskip("torch")
-    from dpadmm.oracles.torch_rows import TorchRows
-    from dpadmm.oracles.torch_table import pack_tensor
+    from dpadmm.rows.torch_rows import TorchRows
+    from dpadmm.rows.torch_table import pack_tensor
 
     for rows in (
         LocalRows(packed, target, loss, 2.0),
@@ -184,7 +184,7 @@ def test_weights_that_stretch_rows_too_far_are_refused(largest):
 
 def test_dask_partitions_answer_as_the_whole():
     dask = pytest.importorskip("dask")
-    from dpadmm.oracles.dask_parts import DaskParts, Reading
+    from dpadmm.rows.dask_parts import DaskParts, Reading
 
     rowmap, cuts = MAPS["intercept"], [slice(0, 40), slice(40, N)]
     reading = Reading(np.asarray, lambda y: (y, np.ones(len(y), dtype=bool)), None, rowmap, Logistic(), D)

@@ -10,12 +10,12 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.kernels import compiled, reference
-from dpadmm.oracles import local, wide
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows import local, wide
+from dpadmm.rows.local import LocalRows
 
 N, D = 401, 60
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "compiled"])

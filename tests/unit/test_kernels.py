@@ -26,7 +26,6 @@ from dpadmm.estimators.work import work_of
 from dpadmm.kernels import Work, caches, compiled, jit, reference, slopes, sources, threads
 from dpadmm.kernels.clipping import SAFETY, clip_slopes
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import (
     L1,
@@ -45,6 +44,7 @@ from dpadmm.problem import (
 )
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.smoothers import Identity
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.tail import Tail
 
 LOSSES = {

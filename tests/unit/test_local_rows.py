@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 from dpadmm import kernels
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax
+from dpadmm.rows.local import LocalRows
 
 
 @pytest.fixture(autouse=True, scope="module", params=["numpy", "compiled"])

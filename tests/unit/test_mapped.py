@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpadmm import DPLogisticRegression
-from dpadmm.problem import mapped
-from dpadmm.problem.mapped import FilePages
+from dpadmm.rows import file_pages
+from dpadmm.rows.file_pages import FilePages
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def test_only_shared_pages_are_let_go(on_disk, mode):
     X = np.load(on_disk, mmap_mode=mode)
     pages = FilePages(np.asarray(X)[5:])
     assert (pages._mapping is None) == (mode == "c")
-    pages.after(mapped.FORGET_AFTER)
+    pages.after(file_pages.FORGET_AFTER)
     np.testing.assert_array_equal(X, np.load(on_disk))
 
 
 def test_changes_of_a_private_mapping_survive(on_disk):
     X = np.load(on_disk, mmap_mode="c")
     X[0, 0] = 7
-    FilePages(X).after(mapped.FORGET_AFTER)
+    FilePages(X).after(file_pages.FORGET_AFTER)
     assert X[0, 0] == 7
 
 
@@ -53,13 +53,13 @@ def test_pages_are_let_go_now_and_then(on_disk):
     pages, recorder = FilePages(np.load(on_disk, mmap_mode="r")), Recorder()
     pages._mapping = recorder
     for _ in range(8):
-        pages.after(mapped.FORGET_AFTER // 4)
+        pages.after(file_pages.FORGET_AFTER // 4)
     assert recorder.advice == [mmap.MADV_DONTNEED] * 2
 
 
 @pytest.mark.parametrize("solver", ["auto", "full-admm", "dp-sadmm"])
 def test_a_mapped_table_trains_the_same_model(on_disk, solver, monkeypatch):
-    monkeypatch.setattr(mapped, "FORGET_AFTER", 1000)
+    monkeypatch.setattr(file_pages, "FORGET_AFTER", 1000)
     y = np.arange(3000) % 2
     model = DPLogisticRegression(1.0, 1e-5, solver=solver, steps=20, classes=[0, 1], random_state=0)
     resident = model.fit(np.load(on_disk), y).coef_
@@ -71,5 +71,5 @@ def test_changes_of_a_private_mapping_survive_behind_a_plain_array(on_disk):
         private = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
     X = np.ndarray((100,), np.float32, private)
     X[:] = 7
-    FilePages(X).after(mapped.FORGET_AFTER)
+    FilePages(X).after(file_pages.FORGET_AFTER)
     assert (X == 7).all()

@@ -34,7 +34,7 @@ def test_subpackages_are_imported_on_first_use(use: str) -> None:
 
 UNUSED = {
     "dpadmm.discrete_gaussian",
-    "dpadmm.oracles.lattice",
+    "dpadmm.rows.lattice_rows",
     "dpadmm.privacy.accountants.pld",
     "dpadmm.solvers.auto.spread.replay",
     "dpadmm.solvers.noisy",

@@ -13,7 +13,7 @@ from dpadmm.cli.app import run
 from dpadmm.cli.model_folder import features_of
 from dpadmm.errors import FileProblem, InvalidData, InvalidSchema
 from dpadmm.estimators.input import feature_table
-from dpadmm.problem.mapped import _shared_mapping
+from dpadmm.rows.file_pages import _shared_mapping
 from dpadmm.tables import Schema, encode, encoded_on_disk
 
 SCHEMA = Schema.from_dict(

@@ -8,11 +8,11 @@ from questions import RAW, RNG, D, N, questions, same
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.partitioned import FAN_IN, LocalParts, PartitionedRows, added
-from dpadmm.oracles.rows import Preparable, Visited
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.partitioned import FAN_IN, LocalParts, PartitionedRows, added
+from dpadmm.rows.protocol import Preparable, Visited
 
 SPLITS = {"one": [N], "three": [30, 30, 31], "uneven": [1, 80, 10], "many": [7] * 13}
 

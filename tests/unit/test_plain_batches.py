@@ -7,7 +7,6 @@ import pytest
 
 from dpadmm import kernels
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
@@ -16,6 +15,7 @@ from dpadmm.problem import HuberisedHinge, Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.local import LocalRows
 
 N, D = 200, 13
 RNG = np.random.default_rng(0)

@@ -11,12 +11,12 @@ from scipy import sparse
 
 from dpadmm import DPLogisticRegression, Ledger, PrivateSecondMoment, kernels
 from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import Logistic, Softmax
-from dpadmm.problem.norms import finite_rows
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.norms import finite_rows
 from dpadmm.solvers.full import FullADMM
 
 RNG = np.random.default_rng(0)

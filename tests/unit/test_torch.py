@@ -21,19 +21,19 @@ from dpadmm import (
 )
 from dpadmm.errors import InvalidData, UnsupportedProblem
 from dpadmm.estimators import given
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.rows import Preparable, Visited
 from dpadmm.privacy.arithmetic import summation_error
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.protocol import Preparable, Visited
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'dpadmm[torch]'")
 
 from dpadmm.estimators.device_table import DeviceTable  # noqa: E402
-from dpadmm.oracles import torch_table  # noqa: E402
-from dpadmm.oracles.torch_rows import TorchRows, _margins, clip_slopes  # noqa: E402
-from dpadmm.oracles.torch_table import folded, pack_tensor, require_double_precision, to_host  # noqa: E402
+from dpadmm.rows import torch_table  # noqa: E402
+from dpadmm.rows.torch_rows import TorchRows, _margins, clip_slopes  # noqa: E402
+from dpadmm.rows.torch_table import folded, pack_tensor, require_double_precision, to_host  # noqa: E402
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]

@@ -8,10 +8,10 @@ from scipy.special import expit
 
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import InvalidParameter
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Logistic, Problem
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.base import run
 from dpadmm.solvers.reference import objective, solve_exactly
 from dpadmm.solvers.vradmm import VRADMM

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, kernels, load_model
 from dpadmm.cli.app import run as command
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.ledger.charge import charge, total_epsilon
@@ -29,6 +28,7 @@ from dpadmm.problem import (
 )
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
 
 D, N = 5, 60
 RNG = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def test_every_form_of_a_table_gives_the_same_state(engine, monkeypatch):
     ]
     for rows, close in zip(forms, (1e-9, 1e-12, 1e-5), strict=True):
         np.testing.assert_allclose(passed(rows, program, engine)[0], expected[0], rtol=close, atol=close)
-    monkeypatch.setattr("dpadmm.oracles.local.MOMENT_ENTRIES", 7 * D)
+    monkeypatch.setattr("dpadmm.rows.local.MOMENT_ENTRIES", 7 * D)
     np.testing.assert_allclose(passed(forms[1], program, engine)[0].shape, expected[0].shape)
 
 

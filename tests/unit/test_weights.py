@@ -8,11 +8,11 @@ from scipy import sparse
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, kernels, load_model
 from dpadmm.errors import InvalidParameter
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.rows.local import LocalRows
 
 EVERY_ROW = Batch(None)
 

@@ -23,12 +23,12 @@ from dpadmm.estimators.linear import DPLogisticRegression
 from dpadmm.estimators.recipe import Recipe
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
+from dpadmm.rows.protocol import Rows
 from dpadmm.solvers.base import run
 from dpadmm.solvers.noisy import NoisyADMM
 

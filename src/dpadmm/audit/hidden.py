@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dpadmm.audit.end_to_end import AuditResult, judge_threshold
 from dpadmm.audit.power import power_of_threshold
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
@@ -27,6 +26,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.program import Program
 from dpadmm.problem.regularizers import Zero
 from dpadmm.randomness import Streams
+from dpadmm.rows.local import LocalRows
 
 FAR = 1e6
 """Target, in units of the clip: so far away that gradients are clipped wherever the state wanders to."""

@@ -16,13 +16,13 @@ from dpadmm.audit.end_to_end import AuditResult, judge
 from dpadmm.audit.neighbours import OneAmongZeros, Pair
 from dpadmm.audit.questions import Question, Questioner, in_turn
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.rows import Preparable
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import Streams, make_streams
+from dpadmm.rows.protocol import Preparable
 
 Array = NDArray[np.float64]
 

@@ -10,11 +10,6 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel, Target
-from dpadmm.oracles.lattice import LatticeRows
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.scored import ScoredRows
-from dpadmm.oracles.sums import Sum
-from dpadmm.oracles.wide import SpikedRows
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
@@ -22,6 +17,11 @@ from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.lattice_sum import Sum
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.scored import ScoredRows
+from dpadmm.rows.wide import SpikedRows
 
 Array = NDArray[np.float64]
 Table = tuple[NDArray[np.float64], NDArray[Any]]

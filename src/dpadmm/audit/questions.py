@@ -15,7 +15,6 @@ from dpadmm.audit.neighbours import OneAmongZeros, Pair
 from dpadmm.audit.witness import ALL, log_density
 from dpadmm.errors import QueryRefused
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.sums import as_numbers, joined
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.statistics import (
     CountsBelow,
@@ -25,6 +24,7 @@ from dpadmm.privacy.statistics import (
     RowMoments,
     SecondMoment,
 )
+from dpadmm.rows.lattice_sum import as_numbers, joined
 
 Array = NDArray[np.float64]
 Answers = tuple[Array, Array]

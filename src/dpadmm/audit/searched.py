@@ -22,8 +22,6 @@ from dpadmm.estimators.search.best import best_of
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.trial import Trial
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.rows import Rows
-from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
@@ -32,6 +30,8 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import pack_mapped
 from dpadmm.problem.scores import Accuracy, Score
 from dpadmm.randomness import SelectionStream, Streams
+from dpadmm.rows.protocol import Rows
+from dpadmm.rows.scored import ScoredRows
 
 Array = NDArray[np.float64]
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.rows import Rows
-from dpadmm.oracles.sums import Sum, as_numbers
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.program import Program
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.lattice_sum import Sum, as_numbers
+from dpadmm.rows.protocol import Rows
 
 Array = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpadmm.cells.holders import NamedArray
 from dpadmm.cli import options
 from dpadmm.cli.effects import axis_label, coefficients_of, score_words
 from dpadmm.cli.model_folder import MODEL_FILES, write_model_folder
@@ -16,7 +17,6 @@ from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.screen import print_json, print_pairs, working
 from dpadmm.datasets import Dataset, make_demo
 from dpadmm.report import Coefficients, Report
-from dpadmm.rows.holders import NamedArray
 from dpadmm.scoring.inputs import plain_inputs
 
 HELP = """\

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadmm._version import __version__
+from dpadmm.cells.holders import NamedArray
 from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.privacy.wording import EARLIER
 from dpadmm.report import REPORT_FILES, Report, promise_texts, write_report
-from dpadmm.rows.holders import NamedArray
 from dpadmm.scoring import SCORE_FILES
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy

@@ -13,6 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
+from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
+from dpadmm.cells.holders import brought_here, named
+from dpadmm.cells.target_columns import has_public_type
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.estimators.declared import (
     nominal_rows,
@@ -37,8 +40,6 @@ from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.estimators.work import work_of
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
@@ -49,9 +50,8 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.rows.columns import has_public_type
-from dpadmm.rows.holders import brought_here, named
-from dpadmm.rows.tables import numeric_table, public_form, with_names
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.protocol import Rows
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -307,7 +307,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         X = given.X
         target, valid = self._encoded(X, given.y, declared)
         if plan.arithmetic is Arithmetic.EXACT:
-            from dpadmm.oracles.lattice import LatticeRows
+            from dpadmm.rows.lattice_rows import LatticeRows
 
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)

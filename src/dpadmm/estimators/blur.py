@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpadmm.cells.feature_tables import numeric_table, with_names
 from dpadmm.errors import InvalidData, InvalidParameter
 from dpadmm.problem.smoothers import Smoother
-from dpadmm.rows.tables import numeric_table, with_names
 
 LARGEST_DIMENSION = 5000
 """The square root of a smoother is a dense matrix."""

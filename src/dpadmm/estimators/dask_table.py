@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpadmm.cells.feature_tables import SINGLE_PRECISION, precision_of
+from dpadmm.cells.holders import held_by
+from dpadmm.cells.pandas_cells import cells_of
+from dpadmm.cells.target_columns import distinct, one_column
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
 from dpadmm.estimators.input import feature_table
-from dpadmm.oracles.dask_parts import DaskParts, Reading, each
-from dpadmm.oracles.partitioned import PartitionedRows
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.rows.columns import distinct, one_column
-from dpadmm.rows.holders import held_by
-from dpadmm.rows.pandas_cells import cells_of
-from dpadmm.rows.tables import SINGLE_PRECISION, precision_of
+from dpadmm.rows.dask_parts import DaskParts, Reading, each
+from dpadmm.rows.partitioned import PartitionedRows
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target

@@ -9,7 +9,7 @@ import numpy as np
 from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.privacy.arithmetic import NOMINAL_MARGIN
 from dpadmm.privacy.budget import Relation
-from dpadmm.problem.norms import finite_rows
+from dpadmm.rows.norms import finite_rows
 
 
 def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[int, tuple[str, ...]]:

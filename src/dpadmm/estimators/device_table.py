@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.cells.target_columns import has_public_type
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
 from dpadmm.estimators.input import label_column
-from dpadmm.oracles.torch_rows import TorchRows
-from dpadmm.oracles.torch_table import all_finite, pack_tensor, require_double_precision, to_device
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.rows.columns import has_public_type
+from dpadmm.rows.torch_rows import TorchRows
+from dpadmm.rows.torch_table import all_finite, pack_tensor, require_double_precision, to_device
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpadmm.cells.feature_tables import require_usable_names
+from dpadmm.cells.holders import held_by, named, on_accelerator
 from dpadmm.errors import UnsupportedProblem
-from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.rows.holders import held_by, named, on_accelerator
-from dpadmm.rows.tables import require_usable_names
+from dpadmm.rows.protocol import Rows
 
 if TYPE_CHECKING:
     from dpadmm.estimators.base import Target

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.cells.feature_tables import numeric_table
+from dpadmm.cells.holders import held_by, on_accelerator
+from dpadmm.cells.target_columns import one_column
 from dpadmm.errors import InvalidDataType
 from dpadmm.estimators.callers import callers_line
-from dpadmm.rows.columns import one_column
-from dpadmm.rows.holders import held_by, on_accelerator
-from dpadmm.rows.tables import numeric_table
 
 
 def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) -> Any:
@@ -36,7 +36,7 @@ def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) 
 
 
 def label_column(y: Any) -> NDArray[Any]:
-    """`y` as a column (`dpadmm.rows.columns.one_column`); one that comes as a matrix is taken with a warning."""
+    """`y` as a column (`cells.target_columns.one_column`); one that comes as a matrix is taken with a warning."""
     if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
         from sklearn.exceptions import DataConversionWarning
 

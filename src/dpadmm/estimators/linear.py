@@ -14,6 +14,8 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from dpadmm.cells.one_cell import Label, label
+from dpadmm.cells.target_columns import distinct, numeric_column, positions
 from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.habits import knows_its_names
@@ -22,8 +24,6 @@ from dpadmm.estimators.weights import class_weights
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import LARGEST_BOUND
-from dpadmm.rows.cells import Label, label
-from dpadmm.rows.columns import distinct, numeric_column, positions
 
 if TYPE_CHECKING:
     from dpadmm.privacy.ledger import Ledger

@@ -18,8 +18,6 @@ from scipy.linalg.blas import ddot
 from dpadmm import kernels
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
 from dpadmm.kernels import reference
-from dpadmm.oracles.rows import Preparable, Rows, Scored, State, Visited
-from dpadmm.oracles.sums import LatticeSum, Sum, joined
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.clipping import SMALLEST_CLIP
@@ -40,6 +38,8 @@ from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import Streams
+from dpadmm.rows.lattice_sum import LatticeSum, Sum, joined
+from dpadmm.rows.protocol import Preparable, Rows, Scored, State, Visited
 
 Array = NDArray[np.float64]
 

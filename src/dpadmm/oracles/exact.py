@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.rows import Rows, Visited
-from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.sampling import Everything, Sampler
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.protocol import Rows, Visited
 
 Array = NDArray[np.float64]
 

@@ -10,13 +10,14 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
+from dpadmm.cells.holders import named
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
 from dpadmm.estimators.input import feature_table
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -27,8 +28,7 @@ from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.rows.holders import named
-from dpadmm.rows.tables import numeric_table, public_form, with_names
+from dpadmm.rows.local import LocalRows
 
 Array = NDArray[np.float64]
 

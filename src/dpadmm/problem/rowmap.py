@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import number
-from dpadmm.problem.norms import Matrix, Measure, measured, require_places_inside, row_norms, with_signed_places
+from dpadmm.rows.norms import Matrix, Measure, measured, require_places_inside, row_norms, with_signed_places
 
 LARGEST_BOUND = 1e30
 """Declared ranges end here, so that scaling by them stays finite in float32 too."""

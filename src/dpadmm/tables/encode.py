@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpadmm.cells.feature_tables import numbers_of
+from dpadmm.cells.one_cell import number_or_nan, raise_if_stopped
+from dpadmm.cells.pandas_cells import objects_of
 from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
-from dpadmm.rows.cells import number_or_nan, raise_if_stopped
-from dpadmm.rows.pandas_cells import objects_of
-from dpadmm.rows.tables import numbers_of
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
 from dpadmm.tables.lines import unreadable_rows
 from dpadmm.tables.missing import missing_among

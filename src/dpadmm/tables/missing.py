@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpadmm.rows.cells import raise_if_stopped
-from dpadmm.rows.pandas_cells import objects_of
+from dpadmm.cells.one_cell import raise_if_stopped
+from dpadmm.cells.pandas_cells import objects_of
 
 MISSING_TEXTS = frozenset({"", "na", "n/a", "<na>", "nan", "null", "none"})
 """Texts that say that there is nothing, without the spaces around them and in small letters. Any other text that

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.validation import validate_data
 
 from dpadmm import kernels
+from dpadmm.cells.holders import named
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel, Target
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
@@ -37,7 +38,6 @@ from dpadmm.privacy.selection.statement import search_statement
 from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
-from dpadmm.rows.holders import named
 
 LEAST = 0.95
 """Share of the budget's ε that every search spends: what a ledger is asked for before the table is looked at."""

@@ -14,10 +14,10 @@ from dpadmm.estimators.remarks import unannounced
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.parts import Part
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.scored import ScoredRows
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.scores import Score
 from dpadmm.randomness import make_streams
+from dpadmm.rows.scored import ScoredRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.wide import margins
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.scores import Score
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.wide import margins
 
 Array = NDArray[np.float64]
 

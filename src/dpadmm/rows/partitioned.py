@@ -8,12 +8,12 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.wide import SpikedRows
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.wide import SpikedRows
 
 Array = NDArray[np.float64]
 Answer = Array | tuple[Array, ...]

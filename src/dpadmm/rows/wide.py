@@ -13,14 +13,14 @@ from scipy import sparse
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels.reference import products
 from dpadmm.kernels.threads import LONGEST_RUN
-from dpadmm.oracles.rows import Rows
-from dpadmm.oracles.sums import as_numbers
 from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
-from dpadmm.problem.norms import row_blocks
 from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.norms import row_blocks
+from dpadmm.rows.protocol import Rows
 
 Array = NDArray[np.float64]
 

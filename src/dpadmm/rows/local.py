@@ -17,19 +17,19 @@ from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels import codes, reference
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
-from dpadmm.oracles.counts import counts_below
-from dpadmm.oracles.curvature import curved, require_curvature
-from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, entries_of, row_moments, scaled_blocks, spiked_norms
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.mapped import FilePages
-from dpadmm.problem.norms import Matrix
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import PackedRows, RowMap, canonical, pack_mapped
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.feature_curvature import curved, require_curvature
+from dpadmm.rows.file_pages import FilePages
+from dpadmm.rows.norms import Matrix
+from dpadmm.rows.threshold_counts import counts_below
+from dpadmm.rows.wide import SMALLEST_SQUARE, SpikedRows, entries_of, row_moments, scaled_blocks, spiked_norms
 
 Array = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.cells.holders import brought_here, held_by
+from dpadmm.cells.one_cell import Label, all_plain, label, numbers
+from dpadmm.cells.pandas_cells import cells_of, objects_of
 from dpadmm.errors import InvalidData
-from dpadmm.rows.cells import Label, all_plain, label, numbers
-from dpadmm.rows.holders import brought_here, held_by
-from dpadmm.rows.pandas_cells import cells_of, objects_of
 
 FIXED = "biuf"
 """Kinds of NumPy type of which every cell is a real number, and that no cell can change."""

@@ -19,12 +19,12 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.errors import DpadmmError, InvalidData, QueryRefused
 from dpadmm.kernels.threads import at_most_threads
-from dpadmm.oracles.local import LocalRows
-from dpadmm.oracles.partitioned import FAN_IN, Answer, added
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.norms import finite_rows
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
+from dpadmm.rows.norms import finite_rows
+from dpadmm.rows.partitioned import FAN_IN, Answer, added
 
 Array = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.wide import margins
 from dpadmm.privacy.clipping import clip_slopes
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.losses.base import Loss
+from dpadmm.rows.wide import margins
 
 Array = NDArray[np.float64]
 

@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused, UnsupportedProblem
-from dpadmm.oracles.curvature import require_curvature
-from dpadmm.oracles.local import descent_slopes, require_moderate
-from dpadmm.oracles.torch_table import (
+from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
+from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
+from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.feature_curvature import require_curvature
+from dpadmm.rows.local import descent_slopes, require_moderate
+from dpadmm.rows.torch_table import (
     PackedTensor,
     Tensor,
     folded,
@@ -24,14 +31,7 @@ from dpadmm.oracles.torch_table import (
     to_device,
     to_host,
 )
-from dpadmm.oracles.wide import SMALLEST_SQUARE, SpikedRows, moment_parts
-from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
-from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
-from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
-from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.wide import SMALLEST_SQUARE, SpikedRows, moment_parts
 
 Array = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.oracles.sums import Sum
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.lattice_sum import Sum
 
 Array = NDArray[np.float64]
 State = tuple[Array, Array]

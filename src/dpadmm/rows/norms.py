@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import InvalidData
-from dpadmm.problem.mapped import FilePages
+from dpadmm.rows.file_pages import FilePages
 
 Matrix = Any  # dense ndarray or scipy CSR
 

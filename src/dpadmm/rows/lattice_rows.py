@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from dpadmm.errors import QueryRefused
-from dpadmm.oracles.curvature import require_curvature
-from dpadmm.oracles.sums import LatticeSum
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_WIDTH
 from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.sampling import Batch
@@ -21,6 +19,8 @@ from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
+from dpadmm.rows.feature_curvature import require_curvature
+from dpadmm.rows.lattice_sum import LatticeSum
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.problem.mapped import FilePages
+from dpadmm.rows.file_pages import FilePages
 
 Array = NDArray[np.float64]
 
