@@ -9,13 +9,11 @@ from benchmarks.measure import Work, alternate
 from benchmarks.paths import COMPILED, NUMPY, on_path
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, table
-from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
+from dpadmm.declare.declaration import Declaration
+from dpadmm.declare.recipe import Recipe
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Logistic
-from dpadmm.problem.problem import Problem
-from dpadmm.problem.regularizers import L1
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.base import run as solve
@@ -45,7 +43,17 @@ def fit(rows: Table, batch_size: int, smoothing: Any = None, streams: Streams | 
 
 
 def planned(private: LocalRows, batch_size: int, smoothing: Any = None) -> Recipe:
-    problem = Problem(Logistic(), L1(1e-4), Constraint.identity(private.n_features, free=1))
     # Rényi accounting covers rates as small as 50 of 581,012 rows; how much noise it asks for costs no time.
-    choices = Choices("dp-sadmm", "fixed", batch_size, STEPS, accountant="rdp", smoothing=smoothing)
-    return make_recipe(problem, BUDGET, private.n_rows, choices)
+    return Declaration(
+        budget=BUDGET,
+        loss=Logistic(),
+        n_rows=private.n_rows,
+        n_features=private.n_features - 1,
+        penalty="l1",
+        solver="dp-sadmm",
+        sampler="fixed",
+        batch_size=batch_size,
+        steps=STEPS,
+        accountant="rdp",
+        smoothing=smoothing,
+    ).recipe

@@ -429,7 +429,7 @@ def best_scores(label: int, noise: float, runs: int) -> list[float]:
     drawn = replace(query, noise_multiplier=noise * query.noise_multiplier)
     parts = Part(X[:30], y[:30], None), Part(X[30:], y[30:], None)
     performed = replace(plan, score=replace(plan.score, queries=(drawn,)))
-    bench = Bench(model, model._declare_target(y), performed, *parts, Accuracy(), {})
+    bench = Bench(model, model.declare_target(y), performed, *parts, Accuracy(), {})
     fitted, numbers, seeds = model.fit(X[:30], y[:30]), make_selection_stream(label), np.random.default_rng(1 + label)
     trials = [plan.repetitions.draw(numbers) for _ in range(runs)]
     return [max(bench._scored(fitted, int(seed)) for seed in seeds.integers(2**31, size=count)) for count in trials]

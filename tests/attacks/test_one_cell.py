@@ -85,7 +85,7 @@ def quiet(monkeypatch):
     Plans depend on public choices alone, so each is made once.
     """
     for where in (
-        "estimators.recipe.calibrate",
+        "declare.recipe.calibrate",
         "preparation.base.calibrate",
         "estimators.search.search.calibrate_search",
     ):
@@ -146,7 +146,7 @@ def facts(rows):
 def read(model, X, y):
     """Rows as the oracle would hold them, or the words of the refusal."""
     try:
-        rows = model._prepared(X, y).rows
+        rows = model.prepare(X, y).rows
     except DpadmmError as refusal:
         return str(refusal)
     except Exception as problem:
@@ -342,7 +342,7 @@ def test_partitions_of_dask():
 
     def seen(X, y):
         try:
-            return facts(kept(MODELS["logistic"]()._prepared(X, y).rows))
+            return facts(kept(MODELS["logistic"]().prepare(X, y).rows))
         except DpadmmError as refusal:
             return str(refusal)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpadmm.estimators.penalties import PENALTIES
+from dpadmm.declare.penalties import PENALTIES
 from dpadmm.privacy.accountants import ACCOUNTANTS
 from dpadmm.privacy.sampling import REFUSED, SAMPLERS
 from dpadmm.problem import LOSSES, REGULARIZERS, SMOOTHERS

@@ -100,7 +100,7 @@ class TestTranscripts:
         """A run of the solver, after which the oracle is asked for curvatures, too."""
         model = models["free"]
         rows = LocalRows(model.row_map_.pack(X), 2.0 * Y - 1, Logistic())
-        recipe = model._prepared(X, Y).recipe
+        recipe = model.prepare(X, Y).recipe
         listener = Listener(ExactOracle(rows))
         state = recipe.solver.init(recipe.problem)
         for _ in range(recipe.solver.steps):

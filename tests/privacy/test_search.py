@@ -434,7 +434,7 @@ class TestParts:
             training, validation = (replace(part, X=part.X.copy()) for part in parts)
             if changed != "none":
                 (validation if changed == "validation" else training).X[:] *= -1
-            target = tuned.estimator._declare_target(Y)
+            target = tuned.estimator.declare_target(Y)
             single = {"epsilon": plan.base_budget.epsilon, "delta": plan.base_budget.delta}
             bench = Bench(tuned.estimator, target, plan, training, validation, Accuracy(), single)
             rows.append(bench.run({"alpha": 1e-4, "penalty": "l1"}, 0))
@@ -526,7 +526,7 @@ class TestAudit:
         louder = replace(query, noise_multiplier=noise * query.noise_multiplier)
         # The plan says what is claimed; the mutant draws less noise than it says.
         bench_plan = replace(plan, score=replace(plan.score, queries=(louder,)))
-        fitted, target = model().fit(X, Y), tuned.estimator._declare_target(Y)
+        fitted, target = model().fit(X, Y), tuned.estimator.declare_target(Y)
         scores = []
         for label in (0, 1):
             labels = np.append(Y[30:39], label)

@@ -19,7 +19,7 @@ from dpadmm import (
     PrivateQuantileClipper,
     PrivateSecondMoment,
 )
-from dpadmm.estimators.penalties import PENALTIES
+from dpadmm.declare.penalties import PENALTIES
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate

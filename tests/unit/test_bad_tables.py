@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, Ledger
+from dpadmm.declare import resources
+from dpadmm.declare.penalties import PENALTIES
 from dpadmm.errors import DpadmmError, InvalidParameter
-from dpadmm.estimators import room
-from dpadmm.estimators.penalties import PENALTIES
 from dpadmm.privacy.budget import Budget
 from dpadmm.problem import Constraint
 from dpadmm.solvers.base import SOLVERS
@@ -147,20 +147,20 @@ class TestRoom:
         model.fit(X, np.arange(100) % 2)
         taken = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        asked = 8 * (d + 1) * room.NUMBERS.get(solver, room.LEAST_NUMBERS)
+        asked = 8 * (d + 1) * resources.NUMBERS.get(solver, resources.LEAST_NUMBERS)
         assert asked <= taken
-        monkeypatch.setattr(room, "memory", lambda: asked)
+        monkeypatch.setattr(resources, "memory", lambda: asked)
         model.fit(X, np.arange(100) % 2)
-        monkeypatch.setattr(room, "memory", lambda: asked - 1)
+        monkeypatch.setattr(resources, "memory", lambda: asked - 1)
         with pytest.raises(InvalidParameter, match="of this machine"):
             model.fit(X, np.arange(100) % 2)
 
     @pytest.mark.parametrize(("said", "limit"), [("4096\n", 4096.0), ("max\n", None), (None, None)])
     def test_the_limit_of_a_container_counts(self, said, limit, tmp_path, monkeypatch):
-        monkeypatch.setattr(room, "GROUP_LIMIT", tmp_path / "memory.max")
+        monkeypatch.setattr(resources, "GROUP_LIMIT", tmp_path / "memory.max")
         if said is not None:
             (tmp_path / "memory.max").write_text(said)
-        assert room.memory() == limit or (limit is None and room.memory() > 2**28)
+        assert resources.memory() == limit or (limit is None and resources.memory() > 2**28)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from test_cli_tables import SECRET, fit_arguments, tree, write_inputs
 from dpadmm import load_model
 from dpadmm.cli.app import run
 from dpadmm.cli.audit import SOLVER_RUNS
-from dpadmm.estimators import recipe
+from dpadmm.declare import recipe
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.selection.restatement import restated

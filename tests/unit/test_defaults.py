@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpadmm import DPLinearRegression, DPLogisticRegression
+from dpadmm.declare.recipe import default_clip
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.recipe import default_clip
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.problem import Constraint, Logistic, Problem, Squared, Zero
 from dpadmm.solvers import SOLVERS, Setting

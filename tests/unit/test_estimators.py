@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, load_model
+from dpadmm.declare.penalties import PENALTIES
 from dpadmm.errors import (
     CannotCertify,
     FileProblem,
@@ -22,7 +23,6 @@ from dpadmm.errors import (
     SchemeMismatch,
     UnsupportedProblem,
 )
-from dpadmm.estimators.penalties import PENALTIES
 from dpadmm.problem.smoothers import GraphLaplacian
 from dpadmm.solvers import SOLVERS
 

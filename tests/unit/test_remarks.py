@@ -22,6 +22,7 @@ from dpadmm import (
     load_model,
 )
 from dpadmm.cli.app import run
+from dpadmm.declare.remarks import DEFAULT_ALPHA, remarks_on
 from dpadmm.errors import (
     PublicWarning,
     TooLargeRowNorm,
@@ -30,7 +31,6 @@ from dpadmm.errors import (
     UndeclaredTargetBounds,
     UnusedSetting,
 )
-from dpadmm.estimators.remarks import DEFAULT_ALPHA, remarks_on
 from dpadmm.privacy.budget import Budget
 
 RNG = np.random.default_rng(0)

@@ -157,7 +157,7 @@ def test_files_of_a_fit_predict_as_the_command_does(tmp_path: Path, target: str,
     model = load_model(tmp_path / "model")
     encoded = encode(fresh, schema, with_target=False, invalid_rows="zero")
     X = features_named(schema, encoded)[encoded.valid]
-    scores = np.atleast_2d(model._margins(X).T).T
+    scores = np.atleast_2d(model.margins(X).T).T
     assert 0 < encoded.valid.sum() < len(fresh)
     assert len(set(wanted)) > 2
 
@@ -208,7 +208,7 @@ def test_files_of_a_saved_model_predict_as_it_does(tmp_path: Path, name: str, pr
     rows = pd.DataFrame(X.astype(np.float64), columns=columns if named else ["x0", "x1", "x2", "x3"])
     rows.to_csv(tmp_path / "new.csv", index=False)
     wide = rows if named else rows.to_numpy()
-    wanted, scores = best.predict(wide).tolist(), np.atleast_2d(best._margins(wide).T).T
+    wanted, scores = best.predict(wide).tolist(), np.atleast_2d(best.margins(wide).T).T
 
     lines = by_python(folder, tmp_path / "new.csv")
     answers = by_sql((folder / "score.sql").read_text(encoding="utf-8"), rows, ["REAL"] * 4)

@@ -17,10 +17,10 @@ from dpadmm.audit.lower_bound import epsilon_lower_bound, gaussian_lower_bound, 
 from dpadmm.audit.neighbours import Table, worst_pair
 from dpadmm.audit.power import Power, power_of_pairs, power_of_threshold
 from dpadmm.audit.witness import Witness
+from dpadmm.declare.recipe import Recipe
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.linear import DPLogisticRegression
-from dpadmm.estimators.recipe import Recipe
 from dpadmm.kernels import Work
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
@@ -114,8 +114,8 @@ def audit_fit(
     >>> result.claimed, result.refuted
     (1.0, False)
     """
-    suspects = model._prepared(*table), model._prepared(*neighbour)
-    if suspects[0].steps.all:
+    suspects = model.prepare(*table), model.prepare(*neighbour)
+    if suspects[0].declaration.budgeted.all:
         raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
     if suspects[0].recipe.plan != suspects[1].recipe.plan:
         raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.declare.target import Target
 from dpadmm.errors import QueryRefused
-from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
@@ -64,15 +65,7 @@ def worst_tables(
 
 def declared_target(model: PrivateLinearModel) -> Target:
     """What a fitted or loaded model knows to be public about its target."""
-    return model._declare_target(np.asarray(getattr(model, "classes_", ())))
-
-
-def opposite_targets(model: PrivateLinearModel, target: Target) -> tuple[Any, Any]:
-    """The two labels or targets that pull a model in opposite directions: first and last class, or the target range."""
-    if target.classes is not None:
-        return target.classes[0], target.classes[-1]
-    low, high = model._target_range()
-    return low, high
+    return model.declare_target(np.asarray(getattr(model, "classes_", ())))
 
 
 def long_row(rowmap: RowMap, n_features: int, feature: int = 0) -> Array:
@@ -188,7 +181,7 @@ class Forgery:
         of one feature, so that one point pulls both gradients along opposite ways, as differences of gradients need.
         """
         target = declared_target(self.model)
-        low, high = opposite_targets(self.model, target)
+        low, high = target.opposites
         ends = long_row(self.rowmap, self.width)
         if self.plan.budget.relation is not Relation.REPLACE_ONE:
             return (self._pair("a long row is there, or gone", (ends, high), (ends, high), kept=False),)

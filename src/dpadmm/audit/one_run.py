@@ -18,14 +18,15 @@ from sklearn.base import clone
 
 from dpadmm.audit.guesses import guess_lower_bound
 from dpadmm.audit.lower_bound import require_probabilities
-from dpadmm.audit.neighbours import long_row, opposite_targets
+from dpadmm.audit.neighbours import long_row
 from dpadmm.audit.power import power_of_guesses
+from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.base import PrivateLinearModel
+from dpadmm.estimators.given import in_memory
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Payment
 from dpadmm.problem.checks import count
-from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams, public_generator
 
 FEWEST_CANARIES = 20
@@ -151,10 +152,10 @@ def audit_one_run(
     budget = Budget(estimator.epsilon, estimator.delta, Relation.parse(estimator.relation))
     require_probabilities(budget.delta, confidence)
     Payment(estimator.ledger, estimator.dataset, seeded=estimator.random_state is not None).check(budget)
-    given = estimator._validated(X, y)
+    given = in_memory(X, y, estimator.invalid_rows, estimator)
     X, y = given.X, given.y
     model: PrivateLinearModel = clone(estimator)
-    target = model._declare_target(y)
+    target = model.declare_target(y)
     if isinstance(canaries, Canaries):
         chosen = _checked(canaries, X, budget.relation)
     else:
@@ -184,14 +185,14 @@ def audit_one_run(
 
 def _with_own_columns(model: PrivateLinearModel, X: Any, target: Target, number: int) -> tuple[Any, Canaries]:
     """The table with `number` columns of zeros, and as many rows that are long in one of them and nowhere else."""
-    n_features = X.shape[1]
+    n_rows, n_features = X.shape
     _refuse_structure(model)
     if model.bounds is not None:
-        own = RowMap.declare(model._row_norm, bool(model.fit_intercept), model.bounds, n_features)
+        own = model.declaration(n_rows, n_features, target).rowmap
         model.bounds = (*(own.lower or ()), *[0.0] * number), (*(own.upper or ()), *[1.0] * number)
-    rowmap = RowMap.declare(model._row_norm, bool(model.fit_intercept), model.bounds, n_features + number)
+    rowmap = model.declaration(n_rows, n_features + number, target).rowmap
     rows = np.array([long_row(rowmap, n_features + number, n_features + i) for i in range(number)], dtype=X.dtype)
-    low, high = opposite_targets(model, target)
+    low, high = target.opposites
     return _beside(X, number), Canaries(rows, np.repeat(np.asarray([high]), number), np.repeat([low], number))
 
 
@@ -272,7 +273,7 @@ def _with_canaries(
 
 def _evidence(model: PrivateLinearModel, canaries: Canaries, target: Target) -> NDArray[np.float64]:
     """How much the released model speaks for each canary's coin having shown heads."""
-    margins = model._margins(canaries.rows)
+    margins = model.margins(canaries.rows)
     margins = margins.reshape(len(margins), -1)
     if target.classes is None:
         encoded, _ = target.encode(canaries.targets)

@@ -14,9 +14,9 @@ from dpadmm.audit.attacks import Attack, attacks_on
 from dpadmm.audit.end_to_end import FEWEST_RUNS, AuditResult, score
 from dpadmm.audit.lower_bound import require_probabilities
 from dpadmm.audit.neighbours import Forgery, declared_target
+from dpadmm.declare.recipe import Recipe
 from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter, PrivacyError, QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.recipe import Recipe, make_recipe
 from dpadmm.kernels import Work
 from dpadmm.kernels.engine import Name
 from dpadmm.privacy.plan import Plan
@@ -234,11 +234,19 @@ def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:
 
     Weights of rows or classes are not stored; they change what a solver may assume, so both readings are tried.
     """
-    target = declared_target(model)
+    target, rowmap = declared_target(model), model.row_map_
+    mapped: dict[str, Any] = {
+        "row_norm": rowmap.row_norm,
+        "fit_intercept": rowmap.intercept,
+        "bounds": None if rowmap.lower is None else (rowmap.lower, rowmap.upper),
+    }
     for weighted in (False, True):
         try:
-            problem = model._problem(target.loss, model.row_map_, model.n_features_in_, weighted, model.graph)
-            recipe = make_recipe(problem, plan.budget, plan.n_rows, model._choices(weighted))
+            declared = model.declaration(plan.n_rows, model.n_features_in_, target, weighted)
+            declared = replace(declared, budget=plan.budget, **mapped)
+            if declared.budgeted.all:
+                return None
+            recipe = declared.recipe
         except DpadmmError:
             continue
         if recipe.solver.name == model.privacy_.solver and _asked(recipe.plan) == _asked(plan):

@@ -18,8 +18,9 @@ from dpadmm.cli.audit_results import (
     tell_checked,
     tell_model,
 )
-from dpadmm.cli.declaration import FitRequest, check_public_choices, declared_model, declared_schema
+from dpadmm.cli.declaration import check_public_choices, declared_model, declared_schema
 from dpadmm.cli.model_folder import features_of, read_encoded, read_model
+from dpadmm.cli.requests import FitRequest
 from dpadmm.cli.screen import print_json, print_line, working
 from dpadmm.errors import InvalidParameter, SchemeMismatch
 
@@ -81,7 +82,7 @@ AuditedModel = Annotated[
     Path | None, typer.Argument(metavar="MODEL_DIR", help="Folder written by `dpadmm fit` or `tune`.")
 ]
 AuditedSolver = Annotated[
-    str | None, _attack("--solver", "-s", metavar="NAME", help=f"all, {options._SOLVERS} auto if left out.")
+    str | None, _attack("--solver", "-s", metavar="NAME", help=f"all, {options.SOLVERS} auto if left out.")
 ]
 AuditEpsilon = Annotated[float | None, _attack("--epsilon", "-e", metavar="X", help="ε of the claim.")]
 AuditDelta = Annotated[float | None, _attack("--delta", "-d", metavar="X", help="δ of the claim; else 0.05.")]
@@ -99,7 +100,7 @@ Confidence = Annotated[
 ]
 AuditSteps = Annotated[int | None, _attack("--steps", "-t", metavar="N", min=2, help="Solver steps of each fit.")]
 Picture = Annotated[
-    Path | None, options._output("--picture", metavar="FILE", help="Write a .png or .svg: claimed, proven, audited.")
+    Path | None, options.output("--picture", metavar="FILE", help="Write a .png or .svg: claimed, proven, audited.")
 ]
 OneRunTable = Annotated[Path | None, _one_run("--one-run", metavar="TABLE", help="Private table to train on once.")]
 OneRunSchema = Annotated[Path | None, _one_run("--schema", metavar="FILE", help="TOML file that declares the columns.")]
@@ -257,11 +258,8 @@ def _request(given: dict[str, Any]) -> FitRequest:
             "--one-run with --solver all", "one solver", "every fit costs its whole budget: name one"
         )
     shared = {name: value for name, value in given.items() if name in FitRequest.__dataclass_fields__}
-    unused = {"penalty": "none", "alpha": 1e-4, "l1_ratio": 0.5, "groups": None, "smoothing": None}
-    unused |= {"graph": None, "private_graph": None, "on_disk": None, "arithmetic": "granular"}
-    return FitRequest(
-        **{**shared, **unused, "table": given["one_run"], "solver": given["solver"] or "auto"}, out=Path(), quiet=True
-    )
+    chosen = {"table": given["one_run"], "solver": given["solver"] or "auto"}
+    return FitRequest(**{**shared, **chosen}, out=Path(), quiet=True)
 
 
 def _refuse_together(what: str, **others: Any) -> None:

@@ -1,65 +1,37 @@
-"""From the options of `dpadmm fit` to an estimator, every public choice checked before the table is opened."""
+"""From options to a declaration or an estimator, every public choice checked before a table is opened."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dpadmm.cli.requests import FitRequest, ModelOptions, PlanRequest, TableOptions
 from dpadmm.cli.structure import column_groups, read_graph, read_groups
 from dpadmm.errors import InvalidParameter, InvalidSchema
 from dpadmm.tables import Schema
 from dpadmm.tables.columns import Numeric
 
-MODELS = ("logistic", "svm", "regression", "huber")
+if TYPE_CHECKING:
+    from dpadmm.declare.declaration import Declaration
+    from dpadmm.problem.losses.base import Loss
+
+OF_NUMBERS = {"regression": "squared", "huber": "huber"}
+"""Models of a target that is a number, with the names of their losses."""
+MODELS = ("logistic", "svm", *OF_NUMBERS)
 
 
-@dataclass(frozen=True)
-class FitRequest:
-    """The options of one `dpadmm fit`."""
-
-    table: Path
-    schema: Path
-    out: Path
-    target: str | None
-    epsilon: float
-    delta: float
-    relation: str
-    rows: int | None
-    accountant: str | None
-    arithmetic: str
-    ledger: str | None
-    dataset: str | None
-    model: str
-    penalty: str
-    alpha: float
-    l1_ratio: float
-    graph: Path | None
-    private_graph: float | None
-    groups: Path | None
-    solver: str
-    steps: int | None
-    batch_size: int | None
-    sampler: str | None
-    clip_norm: float | None
-    row_norm: float
-    smoothing: float | None
-    no_intercept: bool
-    invalid_rows: str
-    on_disk: Path | None
-    seed: int | None
-    force: bool
-    json: bool
-    quiet: bool
-    standard_errors: bool | None = None
-
-
-def require_its_options(request: FitRequest) -> None:
+def require_its_options(request: TableOptions) -> None:
     """Refuse what estimators refuse too, in the words of the command line."""
     if request.ledger is not None and request.dataset is None:
         raise InvalidParameter(
             "--ledger without --dataset", "--dataset NAME", "say whose budget is to be charged, as the ledger names it"
         )
+    _require_a_graph(request)
+
+
+def _require_a_graph(request: ModelOptions) -> None:
     if request.penalty == "graph" and request.graph is None and request.private_graph is None:
         raise InvalidParameter(
             "--penalty graph without a graph",
@@ -68,7 +40,7 @@ def require_its_options(request: FitRequest) -> None:
         )
 
 
-def require_its_rows(request: FitRequest, found: int) -> None:
+def require_its_rows(request: TableOptions, found: int) -> None:
     """Refuse a declared number of rows that is not that of the table, where that number is public."""
     from dpadmm.privacy.budget import Relation
 
@@ -80,18 +52,21 @@ def require_its_rows(request: FitRequest, found: int) -> None:
         )
 
 
-def declared_schema(request: FitRequest) -> Schema:
+def declared_schema(request: TableOptions) -> Schema:
     """The schema with its target chosen, which must suit the model."""
     require_its_options(request)
-    schema = Schema.read(request.schema)
-    if request.target is not None:
-        schema = schema.with_target(request.target)
+    return _schema_for(request, request.schema, request.target)
+
+
+def _schema_for(request: ModelOptions, path: Path, target: str | None) -> Schema:
+    schema = Schema.read(path)
+    if target is not None:
+        schema = schema.with_target(target)
     if schema.target is None:
         raise InvalidSchema("no target", "--target COLUMN, or [target] in the schema", "say which column to predict")
-    if request.model not in MODELS:
-        raise InvalidParameter(f"--model {request.model}", "one of " + ", ".join(MODELS), "choose a known model")
+    _require_known(request.model)
     numeric = isinstance(schema.target.kind, Numeric)
-    if numeric != (request.model in ("regression", "huber")):
+    if numeric != (request.model in OF_NUMBERS):
         kind = "numeric" if numeric else "classes"
         fitting = "regression or huber" if numeric else "logistic or svm"
         raise InvalidSchema(
@@ -102,28 +77,82 @@ def declared_schema(request: FitRequest) -> Schema:
     return schema
 
 
-def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
+def declaration_of(request: PlanRequest) -> Declaration:
+    """What `dpadmm fit` with the same options declares on a table of so many rows."""
+    from dpadmm.declare.declaration import Declaration
+    from dpadmm.privacy.budget import Budget, Relation
+
+    schema = None if request.schema is None else _schema_for(request, request.schema, request.target)
+    n_features, n_classes = _sizes(request, schema)
+    budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
+    loss = loss_of(request.model, n_classes)
+    return Declaration(
+        budget=budget, loss=loss, n_rows=request.rows, n_features=n_features, **model_parameters(request, schema)
+    )
+
+
+def _sizes(request: PlanRequest, schema: Schema | None) -> tuple[int, int]:
+    """Numbers of features and of classes."""
+    _require_known(request.model)
+    _require_a_graph(request)
+    given = {"--features": request.features, "--classes": request.classes}
+    named = [name for name, value in given.items() if value is not None]
+    if schema is not None:
+        if named:
+            raise InvalidParameter(
+                f"{', '.join(named)} with --schema", "one of them", "drop one: the schema declares it"
+            )
+        return schema.n_features, _classes_of(schema)
+    if request.features is None:
+        raise InvalidParameter(
+            "neither --features nor --schema", "one of them", "give the number of features after encoding"
+        )
+    if request.classes is not None and request.model in OF_NUMBERS:
+        raise InvalidParameter(f"--classes with --model {request.model}", "--model logistic or svm", "drop --classes")
+    for name in ("graph", "groups"):
+        if getattr(request, name) is not None or (name == "groups" and request.penalty == "group"):
+            raise InvalidParameter(
+                f"--{name} or --penalty {name.removesuffix('s')} without --schema",
+                "--schema FILE, whose features it names",
+                "give the schema instead of --features",
+            )
+    return request.features, 2 if request.classes is None else request.classes
+
+
+def _classes_of(schema: Schema) -> int:
+    """How many classes the target has; of a number, the two sides that do not matter."""
+    return len((schema.target.classes if schema.target else None) or ()) or 2
+
+
+def _require_known(model: str) -> None:
+    if model not in MODELS:
+        raise InvalidParameter(f"--model {model}", "one of " + ", ".join(MODELS), "choose a known model")
+
+
+def loss_of(model: str, n_classes: int) -> Loss:
+    """The loss of a model of the command line."""
+    from dpadmm.declare.target import hinge_loss, logistic_loss, regression_loss
+
+    if model in OF_NUMBERS:
+        return regression_loss(OF_NUMBERS[model])
+    if model == "svm" and n_classes > 2:
+        raise InvalidParameter("--model svm with more than two classes", "two classes", "use --model logistic")
+    return logistic_loss(n_classes) if model == "logistic" else hinge_loss(n_classes)
+
+
+def model_parameters(request: ModelOptions, schema: Schema | None) -> dict[str, Any]:
+    """Parameters that decide the plan, by the names that estimators and declarations share."""
+    return {**request.parameters(), "graph": _graph(request, schema), "groups": _groups(request, schema)}
+
+
+def declared_model(request: TableOptions, schema: Schema, verbose: bool) -> Any:
     """The estimator, not yet fitted."""
     from dpadmm.estimators import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 
     assert schema.target is not None
     shared: dict[str, Any] = {
+        **model_parameters(request, schema),
         "relation": request.relation,
-        "penalty": request.penalty,
-        "alpha": request.alpha,
-        "l1_ratio": request.l1_ratio,
-        "graph": _graph(request, schema),
-        "groups": _groups(request, schema),
-        "solver": request.solver,
-        "smoothing": request.smoothing,
-        "fit_intercept": not request.no_intercept,
-        "row_norm": request.row_norm,
-        "clip_norm": request.clip_norm,
-        "steps": request.steps,
-        "batch_size": request.batch_size,
-        "sampler": request.sampler,
-        "accountant": request.accountant,
-        "arithmetic": request.arithmetic,
         "invalid_rows": request.invalid_rows,
         "n_rows": request.rows,
         "ledger": request.ledger,
@@ -132,21 +161,18 @@ def declared_model(request: FitRequest, schema: Schema, verbose: bool) -> Any:
         "verbose": int(verbose),
     }
     if isinstance(schema.target.kind, Numeric):
-        bounds = (schema.target.kind.lower, schema.target.kind.upper)
-        loss = "squared" if request.model == "regression" else "huber"
+        bounds, loss = (schema.target.kind.lower, schema.target.kind.upper), OF_NUMBERS[request.model]
         return DPLinearRegression(request.epsilon, request.delta, loss=loss, target_bounds=bounds, **shared)
     kind = DPLogisticRegression if request.model == "logistic" else DPLinearSVC
     return kind(request.epsilon, request.delta, classes=list(schema.target.kind.classes), **shared)
 
 
-def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> None:
+def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Declaration:
     """Refuse what can be refused without the table, a budget beyond what the ledger has left included.
 
-    With `--rows` the whole plan is certified. Without it a plan for one row read in full stands in: it is always
-    certifiable, and its making looks at every other choice.
+    With `--rows` the plan that will be carried out is certified. Without it a plan for one row read in full stands in:
+    it can always be certified, and its making looks at every other choice.
     """
-    from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
-    from dpadmm.estimators.steps import Steps
     from dpadmm.estimators.uncertainty import why_no_spread, why_too_little
     from dpadmm.privacy.accountants import make_accountant
     from dpadmm.privacy.budget import Budget, Relation
@@ -163,25 +189,14 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
         make_accountant(request.accountant)
     if request.sampler is not None:
         make_sampler(request.sampler, 1, 1)
-    steps = Steps.of(None, model.graph, request.penalty, schema.n_features)
-    steps.require_usable(sparse_rows=False)
-    problem = _problem(request, steps.public_graph, model.groups, schema)
+    loss_of(request.model, _classes_of(schema))  # refuses in the words of the command line
     known = request.rows is not None
-    samples = solver_class(request.solver, problem, request.smoothing, request.clip_norm).samples
-    choices = Choices(
-        solver=request.solver,
-        sampler="full" if samples and not known else request.sampler,
-        batch_size=request.batch_size if known else 1,
-        steps=request.steps,
-        clip_norm=request.clip_norm,
-        accountant=request.accountant if known else None,
-        smoothing=request.smoothing,
-        arithmetic=request.arithmetic,
-    )
-    recipe = make_recipe(problem, budget, request.rows or 1, choices, steps.requests)
-    lacking = why_no_spread(recipe.solver, problem, prepared=bool(steps.all))
+    declared: Declaration = model.declaration(request.rows or 1, schema.n_features, model.declare_target(np.empty(0)))
+    declared.budgeted.require_usable(sparse_rows=False)
+    checked = declared if known else declared.of_one_row()
+    lacking = why_no_spread(checked.recipe.solver, checked.problem, prepared=bool(checked.budgeted.all))
     if known:
-        lacking = lacking or why_too_little(recipe.plan)
+        lacking = lacking or why_too_little(checked.plan)
     if request.standard_errors and lacking:
         raise InvalidParameter(
             f"--standard-errors where there are none: {lacking}",
@@ -189,30 +204,14 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Non
             "drop --standard-errors",
         )
     if known:
-        payment.check(recipe.plan)
+        payment.check(checked.plan)
+    return checked
 
 
-def _problem(request: FitRequest, graph: Any, groups: Any, schema: Schema) -> Any:
-    from dpadmm.estimators.penalties import PenaltyChoice, build_penalty
-    from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax, Squared
-    from dpadmm.problem.problem import Problem
-    from dpadmm.problem.rowmap import RowMap
-
-    assert schema.target is not None
-    n_classes = len(schema.target.classes or ())
-    if request.model == "svm" and n_classes > 2:
-        raise InvalidParameter("--model svm with more than two classes", "two classes", "use --model logistic")
-    rowmap = RowMap.declare(request.row_norm, not request.no_intercept, None, schema.n_features)
-    choice = PenaltyChoice(request.alpha, request.l1_ratio, graph, groups, schema.n_features, int(rowmap.intercept))
-    regularizer, constraint = build_penalty(request.penalty, choice)
-    losses = {"svm": HuberisedHinge(), "logistic": Softmax(n_classes) if n_classes > 2 else Logistic()}
-    return Problem(losses.get(request.model, Squared()), regularizer, constraint, row_norm=request.row_norm)
-
-
-def _graph(request: FitRequest, schema: Schema) -> Any:
+def _graph(request: ModelOptions, schema: Schema | None) -> Any:
     """Public edges from a file, or a step that learns them within the budget."""
     if request.private_graph is None:
-        return None if request.graph is None else read_graph(request.graph, schema)
+        return None if request.graph is None or schema is None else read_graph(request.graph, schema)
     if request.graph is not None:
         raise InvalidParameter("--graph and --private-graph", "one of them", "say whether the graph is public")
     from dpadmm.preparation import PrivateGraph
@@ -220,7 +219,9 @@ def _graph(request: FitRequest, schema: Schema) -> Any:
     return PrivateGraph(share=request.private_graph)
 
 
-def _groups(request: FitRequest, schema: Schema) -> list[list[int]] | None:
+def _groups(request: ModelOptions, schema: Schema | None) -> list[list[int]] | None:
+    if schema is None:
+        return None
     if request.groups is not None:
         return read_groups(request.groups, schema)
     return column_groups(schema) if request.penalty == "group" else None

@@ -6,14 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from dpadmm.cli import options
-from dpadmm.cli.declaration import (
-    FitRequest,
-    check_public_choices,
-    declared_model,
-    declared_schema,
-    require_its_rows,
-)
+from dpadmm.cli.declaration import check_public_choices, declared_model, declared_schema, require_its_rows
 from dpadmm.cli.effects import axis_label, coefficients_of, scale_pair, score_words
 from dpadmm.cli.ending import Training
 from dpadmm.cli.model_folder import MODEL_FILES, features_of, training_rows, weights_of, write_model_folder
@@ -21,6 +14,7 @@ from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.cli.remarks import remarks_told
+from dpadmm.cli.requests import FitRequest, taking
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import Diverged
 from dpadmm.report import Report
@@ -48,45 +42,10 @@ Examples
 """
 
 
-def fit(
-    *,
-    table: options.TableFile,
-    schema: options.SchemaFile,
-    target: options.Target = None,
-    rows: options.NominalRows = None,
-    invalid_rows: options.InvalidRows = "error",
-    on_disk: options.OnDisk = None,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    relation: options.Relation = "replace-one",
-    accountant: options.Accountant = None,
-    arithmetic: options.ArithmeticName = "granular",
-    ledger: options.LedgerPlace = None,
-    dataset: options.LedgerDataset = None,
-    model: options.Model = "logistic",
-    penalty: options.Penalty = "none",
-    alpha: options.Alpha = 1e-4,
-    l1_ratio: options.L1Ratio = 0.5,
-    graph: options.Graph = None,
-    private_graph: options.PrivateGraphShare = None,
-    groups: options.Groups = None,
-    solver: options.SolverName = "auto",
-    steps: options.Steps = None,
-    batch_size: options.BatchSize = None,
-    sampler: options.SamplerName = None,
-    clip_norm: options.ClipNorm = None,
-    row_norm: options.RowNorm = 1.0,
-    smoothing: options.Smoothing = None,
-    no_intercept: options.NoIntercept = False,
-    seed: options.Seed = None,
-    standard_errors: options.StandardErrors = None,
-    out: options.OutFolder,
-    force: options.Force = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(FitRequest)
+def fit(request: FitRequest) -> None:
     """Read the command line."""
-    carry_out(FitRequest(**locals()))
+    carry_out(request)
 
 
 def carry_out(request: FitRequest) -> None:
@@ -109,10 +68,8 @@ def carry_out(request: FitRequest) -> None:
 
 def _replay_noise(request: FitRequest, model: Any) -> None:
     """Standard errors where they are asked for, or where they are there for little."""
-    from dpadmm.estimators.uncertainty import quick_to_replay, why_unknown
-
-    wanted = quick_to_replay(model) if request.standard_errors is None else request.standard_errors
-    if wanted and not why_unknown(model):
+    wanted = model.quick_to_replay if request.standard_errors is None else request.standard_errors
+    if wanted and not model.why_no_noise:
         # The budget is spent: a replay that overflows must not lose the model.
         with suppress(Diverged):
             model.replay_noise()
@@ -120,11 +77,9 @@ def _replay_noise(request: FitRequest, model: Any) -> None:
 
 def _about_errors(request: FitRequest, model: Any) -> str:
     """Whether there are standard errors; if not, why not and what would bring them."""
-    from dpadmm.estimators.uncertainty import why_unknown
-
     if model.noise_was_replayed:
         return "in the report and in coefficients.csv"
-    if why := why_unknown(model):
+    if why := model.why_no_noise:
         return f"none: {why}"
     if request.standard_errors is None:
         return (

@@ -21,7 +21,7 @@ from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_ta
 from dpadmm.tables.encode import Policy
 
 if TYPE_CHECKING:
-    from dpadmm.cli.declaration import FitRequest
+    from dpadmm.cli.requests import FitRequest
 
 SCHEMA_FILE = "schema.toml"
 MODEL_FILES = ("model.npz", "model.json", *SCORE_FILES, SCHEMA_FILE, *REPORT_FILES)

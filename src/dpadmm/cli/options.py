@@ -24,11 +24,11 @@ def _search(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Search", **more)
 
 
-def _output(*names: str, **more: Any) -> Any:
+def output(*names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel="Output", **more)
 
 
-_SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, noisy-admm, dp-sgd or dp-gd."
+SOLVERS = "auto, full-admm, dp-sadmm, dp-vradmm, ssadmm, mpadmm, noisy-admm, dp-sgd or dp-gd."
 _SAMPLERS = "full, truncated-poisson, poisson or fixed; chosen if left out."
 _PENALTIES = "none, l1, l2, elasticnet, group, fused, graph, nuclear, scad or mcp."
 
@@ -42,8 +42,15 @@ NominalRows = Annotated[
     int | None,
     _data("--rows", "-n", metavar="N", min=1, help="Public number of rows: certifies the plan before reading."),
 ]
-Features = Annotated[int, _data("--features", metavar="N", min=1, help="Number of features after encoding.")]
-ClassCount = Annotated[int, _data("--classes", metavar="N", min=2, help="Number of classes.")]
+Features = Annotated[
+    int | None, _data("--features", metavar="N", min=1, help="Number of features after encoding; or give a --schema.")
+]
+ClassCount = Annotated[
+    int | None, _data("--classes", metavar="N", min=2, help="Number of classes; 2 if left out. A schema declares them.")
+]
+SchemaInstead = Annotated[
+    Path | None, _data("--schema", metavar="FILE", help="TOML file that declares the columns, instead of --features.")
+]
 OnDisk = Annotated[
     Path | None,
     _data("--on-disk", metavar="DIR", help="For a .parquet larger than memory: folder for a nameless scratch file."),
@@ -85,7 +92,7 @@ PrivateGraphShare = Annotated[
 Groups = Annotated[
     Path | None, _training("--groups", metavar="FILE", help="CSV of feature, group; without it one group a column.")
 ]
-SolverName = Annotated[str, _training("--solver", "-s", metavar="NAME", help=_SOLVERS)]
+SolverName = Annotated[str, _training("--solver", "-s", metavar="NAME", help=SOLVERS)]
 SamplerName = Annotated[str | None, _training("--sampler", metavar="NAME", help=_SAMPLERS)]
 BatchSize = Annotated[
     int | None, _training("--batch-size", "-b", metavar="N", min=1, help="Expected rows a step; √rows if left out.")
@@ -93,7 +100,7 @@ BatchSize = Annotated[
 Steps = Annotated[int | None, _training("--steps", "-t", metavar="N", min=1, help="Solver steps; chosen if left out.")]
 ClipNorm = Annotated[
     float | None,
-    _training("--clip-norm", metavar="X", help="Clip of one row's gradient; half the row norm if left out."),
+    _training("--clip-norm", metavar="X", help="Clip of one row's gradient; chosen if left out."),
 ]
 RowNorm = Annotated[float, _training("--row-norm", metavar="X", help="Longer rows are scaled down to this norm.")]
 Smoothing = Annotated[float | None, _training("--smoothing", metavar="X", help="ν of the ring Laplacian.")]
@@ -122,9 +129,10 @@ Validation = Annotated[float, _search("--validation", metavar="X", help="Share o
 Scoring = Annotated[str | None, _search("--scoring", metavar="NAME", help="accuracy or loss.")]
 ScoreBound = Annotated[float | None, _search("--score-bound", metavar="X", help="Loss that counts as worst.")]
 
-OutFolder = Annotated[Path, _output("--out", "-o", metavar="DIR", help="Folder to make.")]
-OutFolderToBe = Annotated[Path | None, _output("--out", "-o", metavar="DIR", help="Folder to make, unless --dry-run.")]
-OutFile = Annotated[Path, _output("--out", "-o", metavar="FILE", help="File to write.")]
-Force = Annotated[bool, _output("--force", "-f", help="Replace an earlier output.")]
-Json = Annotated[bool, _output("--json", help="Print JSON, errors too.")]
-Quiet = Annotated[bool, _output("--quiet", "-q", help="No progress bar, no summary.")]
+OutFolder = Annotated[Path, output("--out", "-o", metavar="DIR", help="Folder to make.")]
+OutFolderToBe = Annotated[Path | None, output("--out", "-o", metavar="DIR", help="Folder to make, unless --dry-run.")]
+OutFile = Annotated[Path, output("--out", "-o", metavar="FILE", help="File to write.")]
+Force = Annotated[bool, output("--force", "-f", help="Replace an earlier output.")]
+DryRun = Annotated[bool, output("--dry-run", help="Print the cost and stop; needs --rows.")]
+Json = Annotated[bool, output("--json", help="Print JSON, errors too.")]
+Quiet = Annotated[bool, output("--quiet", "-q", help="No progress bar, no summary.")]

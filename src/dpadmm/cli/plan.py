@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpadmm.cli import options
+from dpadmm.cli.declaration import declaration_of
 from dpadmm.cli.remarks import worded
+from dpadmm.cli.requests import PlanRequest, taking
 from dpadmm.cli.screen import print_json, print_line, print_pairs, print_table
 from dpadmm.privacy.wording import pair, rounded_down, rounded_up
 
 if TYPE_CHECKING:
-    from dpadmm.estimators.recipe import Recipe
-    from dpadmm.privacy.plan import Request
+    from dpadmm.declare.recipe import Recipe
 
 HELP = """\
 What noise will this promise cost? Needs no data.
 
-Everything is stated at clip norm 1: noise_std is the standard deviation of the noise on each coordinate of a released \
-mean gradient, and scales with the clip norm you train with. A solver that asks several kinds of queries (auto, \
-dp-vradmm) has one noise level each: noise_std and noise_multiplier are those of its gradients (dp-vradmm: of its \
-snapshots), and the list is under `queries`. For noisy-admm, whose noise is on the gradient of one \
+The plan is the one that `dpadmm fit` with the same options certifies, and has the same digest. Give --features, or \
+the --schema of the table; --rows is its public number of rows.
+
+noise_std is stated at clip norm 1: it is the standard deviation of the noise on each coordinate of a released mean \
+gradient, and scales with the clip norm, which the list of queries has. A solver that asks several kinds of queries \
+(auto, dp-vradmm) has one noise level each: noise_std and noise_multiplier are those of its gradients (dp-vradmm: of \
+its snapshots), and the list is under `queries`. For noisy-admm, whose noise is on the gradient of one \
 row, `comparison` shows what the same promise costs in three other ways; read it before choosing that solver.
 
 \b
@@ -28,108 +30,33 @@ Examples
   dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5
   dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 \\
       --solver dp-sadmm --sampler fixed --batch-size 221 --steps 2210 --json
-  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 --solver dp-vradmm --private-graph 0.2
+  dpadmm plan --rows 48842 --schema people.toml --target income --epsilon 1 --delta 1e-5 --penalty l1
+  dpadmm plan --rows 48842 --features 105 --epsilon 1 --delta 1e-5 --solver dp-vradmm \\
+      --penalty graph --private-graph 0.2
 """
 
 
-@dataclass(frozen=True)
-class PlanRequest:
-    """The options of one `dpadmm plan`."""
-
-    rows: int
-    features: int
-    epsilon: float
-    delta: float
-    relation: str
-    solver: str
-    sampler: str | None
-    batch_size: int | None
-    steps: int | None
-    accountant: str | None
-    arithmetic: str
-    classes: int
-    private_graph: float | None
-
-
-def plan(
-    *,
-    rows: options.Rows,
-    features: options.Features,
-    classes: options.ClassCount = 2,
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    relation: options.Relation = "replace-one",
-    accountant: options.Accountant = None,
-    arithmetic: options.ArithmeticName = "granular",
-    private_graph: options.PrivateGraphShare = None,
-    solver: options.SolverName = "auto",
-    sampler: options.SamplerName = None,
-    batch_size: options.BatchSize = None,
-    steps: options.Steps = None,
-    json: options.Json = False,
-) -> None:
+@taking(PlanRequest)
+def plan(request: PlanRequest) -> None:
     """Read the command line."""
-    request = PlanRequest(
-        rows,
-        features,
-        epsilon,
-        delta,
-        relation,
-        solver,
-        sampler,
-        batch_size,
-        steps,
-        accountant,
-        arithmetic,
-        classes,
-        private_graph,
-    )
     recipe = make_plan(request)
     summary = summarise(recipe) | compared(recipe)
-    if json:
+    if request.json:
         print_json(summary)
     else:
         _print(summary)
 
 
 def make_plan(request: PlanRequest) -> Recipe:
-    """The certified plan for rows of norm 1 with an intercept, clipped at 1 (auto: at its own cap)."""
-    from dpadmm.estimators.recipe import Choices, make_recipe, solver_class
-    from dpadmm.privacy.budget import Budget, Relation
-    from dpadmm.problem import Constraint, Logistic, Softmax
-    from dpadmm.problem.problem import Problem
-    from dpadmm.problem.regularizers import Zero
-    from dpadmm.solvers.auto.solver import Auto
-
-    budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
-    loss = Logistic() if request.classes == 2 else Softmax(request.classes)
-    problem = Problem(loss, Zero(), Constraint.identity(request.features + 1, 1))
-    choices = Choices(
-        solver=request.solver,
-        sampler=request.sampler,
-        batch_size=request.batch_size,
-        steps=request.steps,
-        clip_norm=None if solver_class(request.solver, problem) is Auto else 1.0,
-        accountant=request.accountant,
-        arithmetic=request.arithmetic,
-    )
-    return make_recipe(problem, budget, request.rows, choices, _steps(request))
-
-
-def _steps(request: PlanRequest) -> tuple[tuple[Request, float], ...]:
-    """What `dpadmm fit` with the same options would ask before training."""
-    if request.private_graph is None:
-        return ()
-    from dpadmm.preparation import PrivateGraph
-
-    graph = PrivateGraph(share=request.private_graph)
-    graph.require_usable(request.features, sparse_rows=False)
-    return ((graph.request(request.features), request.private_graph),)
+    """The plan that `dpadmm fit` with the same options certifies for a table of so many rows."""
+    declared = declaration_of(request)
+    declared.budgeted.require_usable(sparse_rows=False)
+    return declared.recipe
 
 
 def summarise(recipe: Recipe) -> dict[str, Any]:
     """The plan as the flat dictionary that `--json` prints."""
-    from dpadmm.estimators.remarks import remarks_on
+    from dpadmm.declare.remarks import remarks_on
     from dpadmm.privacy.split import split_of
 
     plan = recipe.plan

@@ -60,9 +60,9 @@ def predict(
 
 
 def _no_errors(model: Any) -> InvalidParameter:
-    from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
+    from dpadmm.estimators.uncertainty import NOT_COMPUTED
 
-    why = why_unknown(model)
+    why = model.why_no_noise
     return InvalidParameter(
         "--std with a model that has no standard errors" + ("" if why == NOT_COMPUTED else f": {why}"),
         "a model that was saved with them",

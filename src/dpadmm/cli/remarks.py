@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpadmm.errors import PublicWarning
 
 if TYPE_CHECKING:
-    from dpadmm.estimators.remarks import Remark
+    from dpadmm.declare.remarks import Remark
 
 
 @contextmanager

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import json as json_text
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from dpadmm.cli import options
-from dpadmm.cli.declaration import FitRequest, declared_model, declared_schema, require_its_rows
+from dpadmm.cli.declaration import declared_model, declared_schema, require_its_rows
 from dpadmm.cli.effects import axis_label, coefficients_of, score_words
 from dpadmm.cli.ending import Training
 from dpadmm.cli.model_folder import MODEL_FILES, features_of, read_encoded, weights_of, write_model_folder
@@ -19,6 +14,7 @@ from dpadmm.cli.outputs import held_space, new_folder, told
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.cli.remarks import remarks_told
+from dpadmm.cli.requests import TuneRequest, taking
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import BudgetExceeded, InvalidParameter
 from dpadmm.privacy.wording import SPENT, pair, rounded_down, rounded_up
@@ -60,75 +56,14 @@ SEARCHABLE = (
 )
 
 
-@dataclass(frozen=True)
-class TuneRequest:
-    """The options of one `dpadmm tune`."""
-
-    fit: FitRequest
-    space: dict[str, list[Any]]
-    trials: str
-    mean_trials: float
-    shape: float | None
-    validation: float
-    scoring: str | None
-    score_bound: float | None
-    accountant: str | None
-    dry_run: bool
-
-
-def tune(
-    *,
-    table: options.TableFile,
-    schema: options.SchemaFile,
-    target: options.Target = None,
-    rows: options.NominalRows = None,
-    invalid_rows: options.InvalidRows = "error",
-    epsilon: options.Epsilon,
-    delta: options.Delta,
-    relation: options.Relation = "replace-one",
-    accountant: options.SearchAccountant = None,
-    ledger: options.LedgerPlace = None,
-    dataset: options.LedgerDataset = None,
-    tried: options.Tried = None,
-    trials: options.Trials = "geometric",
-    mean_trials: options.MeanTrials = 10.0,
-    shape: options.Shape = None,
-    validation: options.Validation = 0.2,
-    scoring: options.Scoring = None,
-    score_bound: options.ScoreBound = None,
-    model: options.Model = "logistic",
-    penalty: options.Penalty = "none",
-    alpha: options.Alpha = 1e-4,
-    l1_ratio: options.L1Ratio = 0.5,
-    graph: options.Graph = None,
-    private_graph: options.PrivateGraphShare = None,
-    groups: options.Groups = None,
-    solver: options.SolverName = "auto",
-    steps: options.Steps = None,
-    batch_size: options.BatchSize = None,
-    sampler: options.SamplerName = None,
-    clip_norm: options.ClipNorm = None,
-    row_norm: options.RowNorm = 1.0,
-    smoothing: options.Smoothing = None,
-    no_intercept: options.NoIntercept = False,
-    seed: options.Seed = None,
-    out: options.OutFolderToBe = None,
-    force: options.Force = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop; needs --rows.")] = False,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+@taking(TuneRequest)
+def tune(request: TuneRequest) -> None:
     """Read the command line."""
-    if out is None and not dry_run:
+    if request.out is None and not request.dry_run:
         raise InvalidParameter(
             "no --out", "--out DIR, the folder to make", "add --out, or --dry-run for the cost alone"
         )
-    given = {**locals(), "out": out or Path(), "accountant": None, "arithmetic": "granular", "on_disk": None}
-    request = FitRequest(**{name: given[name] for name in FitRequest.__dataclass_fields__ if name in given})
-    space = read_space(tried or [])
-    carry_out(
-        TuneRequest(request, space, trials, mean_trials, shape, validation, scoring, score_bound, accountant, dry_run)
-    )
+    carry_out(request, read_space(request.tried or []))
 
 
 def read_space(tried: list[str]) -> dict[str, list[Any]]:
@@ -159,46 +94,45 @@ def _value(word: str) -> Any:
         return word
 
 
-def carry_out(request: TuneRequest) -> None:
+def carry_out(request: TuneRequest, space: dict[str, list[Any]]) -> None:
     """Declare, print the cost, search, write, tell."""
-    with Training(request.fit.out, request.fit.dataset) as training:
-        _carry_out(request, training)
+    with Training(request.folder, request.dataset) as training:
+        _carry_out(request, space, training)
 
 
-def _carry_out(request: TuneRequest, training: Training) -> None:
-    fit = request.fit
-    schema = declared_schema(fit)
-    search = _declared_search(request, schema)
+def _carry_out(request: TuneRequest, space: dict[str, list[Any]], training: Training) -> None:
+    schema = declared_schema(request)
+    search = _declared_search(request, space, schema)
     # A dry run is there to show the cost: what the ledger refuses is refused again, and told, after it.
     with suppress(BudgetExceeded) if request.dry_run else nullcontext():
         search.check()
     classes = len((schema.target.classes if schema.target else None) or ()) or 2
-    if fit.rows is not None:
-        _tell_cost(request, search, search.plan(fit.rows, schema.n_features, classes))
+    if request.rows is not None:
+        _tell_cost(request, search, search.plan(request.rows, schema.n_features, classes))
     if request.dry_run:
-        if fit.rows is None:
+        if request.rows is None:
             raise InvalidParameter("--dry-run without --rows", "--rows N, the public number of rows", "add --rows")
         return
-    with new_folder(fit.out, MODEL_FILES, fit.force, training.written) as folder:
-        encoded = read_encoded(fit.table, schema, with_target=True, blank_invalid=fit.invalid_rows == "zero")
-        require_its_rows(fit, len(encoded.X))
-        if fit.rows is None:
+    with new_folder(request.folder, MODEL_FILES, request.force, training.written) as folder:
+        encoded = read_encoded(request.table, schema, with_target=True, blank_invalid=request.invalid_rows == "zero")
+        require_its_rows(request, len(encoded.X))
+        if request.rows is None:
             _tell_cost(request, search, search.plan(encoded.X.shape[0], schema.n_features, classes))
-        with held_space(folder, fit.out, weights_of(schema)):
+        with held_space(folder, request.folder, weights_of(schema)):
             with remarks_told() as remarks:
                 search.fit(features_of(encoded), encoded.y)
             training.trained(search.best_estimator_)
-        with told(fit.out):
+        with told(request.folder):
             write_model_folder(folder, search.best_estimator_, _report(request, search, schema), schema)
     _tell(request, search, schema, remarks)
 
 
-def _declared_search(request: TuneRequest, schema: Schema) -> DPSearchCV:
+def _declared_search(request: TuneRequest, space: dict[str, list[Any]], schema: Schema) -> DPSearchCV:
     from dpadmm.estimators import DPSearchCV
 
     return DPSearchCV(
-        declared_model(request.fit, schema, verbose=False),
-        request.space,
+        declared_model(request, schema, verbose=False),
+        space,
         trials=request.trials,
         mean_trials=request.mean_trials,
         shape=request.shape,
@@ -229,7 +163,7 @@ def summarise(plan: SearchPlan, charged: float | None = None) -> dict[str, Any]:
     }
 
 
-def _charged(request: FitRequest, plan: SearchPlan) -> float | None:
+def _charged(request: TuneRequest, plan: SearchPlan) -> float | None:
     """ε of the data set with this search, as its ledger counts; refused if that is too much."""
     if request.ledger is None:
         return None
@@ -245,18 +179,18 @@ def _tell_cost(request: TuneRequest, search: DPSearchCV, plan: SearchPlan) -> No
 
     What speaks against the search is told here by a dry run, and by the search itself where there is one.
     """
-    from dpadmm.estimators.remarks import announce
+    from dpadmm.declare.remarks import announce
 
-    shown = not request.fit.json and (request.dry_run or not request.fit.quiet)
+    shown = not request.json and (request.dry_run or not request.quiet)
     if shown:
         _print_cost(plan)
-    charged = _charged(request.fit, plan)
+    charged = _charged(request, plan)
     with remarks_told() as told:
         announce(search.remarks(plan) if request.dry_run else ())
-    if request.fit.json and request.dry_run:
+    if request.json and request.dry_run:
         print_json({**summarise(plan, charged), "warnings": told})
     elif shown and charged is not None:
-        print_line(f"Ledger: {request.fit.dataset} will have spent ε = {rounded_up(charged)}. {SPENT}")
+        print_line(f"Ledger: {request.dataset} will have spent ε = {rounded_up(charged)}. {SPENT}")
 
 
 def _print_cost(plan: SearchPlan) -> None:
@@ -300,11 +234,10 @@ def _report(request: TuneRequest, search: DPSearchCV, schema: Schema) -> Report:
 
 
 def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema, told: list[dict[str, str]]) -> None:
-    fit = request.fit
-    if fit.json:
+    if request.json:
         print_json(
             {
-                "out": str(fit.out),
+                "out": str(request.folder),
                 "model": type(search.best_estimator_).__name__,
                 "features": schema.n_features,
                 "best_params": search.best_params_,
@@ -312,17 +245,17 @@ def _tell(request: TuneRequest, search: DPSearchCV, schema: Schema, told: list[d
                 "cost": summarise(search.plan_),
                 "privacy": search.privacy_.to_dict(),
                 "warnings": told,
-                "files": [name for name in MODEL_FILES if (fit.out / name).exists()],
+                "files": [name for name in MODEL_FILES if (request.folder / name).exists()],
             }
         )
         return
-    if fit.quiet:
+    if request.quiet:
         return
     print_pairs(
-        f"Model written to {fit.out}",
+        f"Model written to {request.folder}",
         [
             *_outcome(search),
-            *promise_pairs(search.privacy_, fit.out, fit.dataset),
-            ("report", str(fit.out / "report.html")),
+            *promise_pairs(search.privacy_, request.folder, request.dataset),
+            ("report", str(request.folder / "report.html")),
         ],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,44 +13,31 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm import kernels
-from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
+from dpadmm.cells.feature_tables import numeric_table, with_names
 from dpadmm.cells.holders import brought_here, named
-from dpadmm.cells.target_columns import has_public_type
-from dpadmm.errors import InvalidData, InvalidParameter
-from dpadmm.estimators.declared import (
-    nominal_rows,
-    on_invalid_rows,
-    require_finite,
-    require_policy,
-    require_scorable,
-    require_valid,
-)
-from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, require_summed_only
+from dpadmm.declare.declaration import Declaration
+from dpadmm.declare.recipe import Recipe
+from dpadmm.declare.remarks import announce, remarks_on
+from dpadmm.declare.target import Target
+from dpadmm.declare.weights import DECLARED, row_weights
+from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_scorable
+from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, in_memory, private_rows
 from dpadmm.estimators.habits import knows_its_names
-from dpadmm.estimators.input import feature_table, label_column
 from dpadmm.estimators.parameters import require_plain
-from dpadmm.estimators.penalties import Built, PenaltyChoice, build_penalty
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.estimators.progress import progress_observer
-from dpadmm.estimators.recipe import Choices, Recipe, make_recipe
-from dpadmm.estimators.remarks import announce, remarks_on
-from dpadmm.estimators.room import require_room
-from dpadmm.estimators.steps import Steps
 from dpadmm.estimators.uncertainty import Uncertain
-from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.estimators.work import work_of
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.address import PlaceParameter
-from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
-from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.rows.local import LocalRows
 from dpadmm.rows.protocol import Rows
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
@@ -60,31 +47,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """What is public about the target.
-
-    `encode` gives targets as the loss wants them, and which of them are valid; `weigh`, if any, the weights of
-    encoded targets, within [0, 1].
-    """
-
-    loss: Loss
-    encode: Callable[[NDArray[Any]], tuple[NDArray[Any], NDArray[np.bool_]]]
-    classes: NDArray[Any] | None = None
-    assumptions: tuple[str, ...] = ()
-    weigh: Callable[[NDArray[Any]], NDArray[np.float64]] | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Prepared:
     """A fit up to the moment the first question is asked; `rows` are private, the rest is public."""
 
+    declaration: Declaration
     recipe: Recipe
     rows: Rows
     rowmap: RowMap
     target: Target
     assumptions: tuple[str, ...]
-    steps: Steps
     graph: EdgeList | None = None
+
+
+NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted")
+CHOICES = tuple(field.name for field in fields(Declaration) if field.name not in NOT_CHOSEN)
+"""Parameters of the estimators that a declaration takes as they are."""
 
 
 class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
@@ -125,13 +102,52 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
     # -- what a subclass decides ---------------------------------------------------------------------------------
 
-    def _declare_target(self, y: NDArray[Any]) -> Target:
-        """What is public about the target."""
+    def declare_target(self, labels: NDArray[Any]) -> Target:
+        """What is public about the target; classes that were not declared are read from `labels`."""
         raise TypeError("a subclass declares its target")
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         """Set `coef_` and `intercept_` from the released weights."""
         raise TypeError("a subclass stores its coefficients")
+
+    # -- before anything is read ---------------------------------------------------------------------------------
+
+    def plan(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Plan:
+        """What `fit` will ask of such a table, with its noise, certified from public numbers alone.
+
+        Parameters
+        ----------
+        n_rows, n_features : int
+            Of the table.
+        n_classes : int, optional
+            Of a classifier that declares no `classes`; 2 if left out.
+
+        Examples
+        --------
+        >>> from dpadmm import DPLogisticRegression
+        >>> plan = DPLogisticRegression(epsilon=1.0, delta=1e-6).plan(n_rows=50000, n_features=20)
+        >>> plan.epsilon_achieved <= 1.0
+        True
+        """
+        require_plain(self.get_params(deep=False))
+        n_rows, n_features = count("n_rows", n_rows, minimum=1), count("n_features", n_features, minimum=1)
+        classes = count("n_classes", 2 if n_classes is None else n_classes, minimum=2)
+        return self.declaration(n_rows, n_features, self.declare_target(np.arange(classes))).plan
+
+    def declaration(self, n_rows: int, n_features: int, target: Target, weighted: bool = False) -> Declaration:
+        """All public choices of a fit on a table of this size; `weighted` if its rows have public weights."""
+        budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        nominal, _ = nominal_rows(self.n_rows, n_rows, budget.relation)
+        parameters = self.get_params(deep=False)
+        return Declaration(
+            budget=budget,
+            loss=target.loss,
+            n_rows=nominal,
+            n_features=n_features,
+            counted=self.n_rows is None,
+            weighted=weighted or target.weigh is not None,
+            **{name: parameters[name] for name in CHOICES},
+        )
 
     # -- training ------------------------------------------------------------------------------------------------
 
@@ -161,7 +177,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         require_nothing_learned_before(self)
         streams = make_streams(self.random_state)
         payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
-        prepared = self._prepared(table, y, public_weight, payment.check)
+        prepared = self.prepare(table, y, public_weight, payment.check)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
         work = [work_of(query, features, table) for query in recipe.plan.queries]
@@ -174,7 +190,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
                 prepared = self._answered(prepared, oracle)
                 solver, problem = prepared.recipe.solver, prepared.recipe.problem
-                asked = self._listen(oracle, prepared.recipe, bool(prepared.steps.all))
+                asked = self._listen(oracle, prepared.recipe, bool(prepared.declaration.budgeted.all))
                 solution = run(solver, problem, asked, (observe,))
             oracle.require_promise_kept()
             payment.commit(oracle.spent, solution.coefficients)
@@ -186,14 +202,14 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             self._transcript = asked.transcript(solver, problem)
         return self
 
-    def _prepared(
+    def prepare(
         self,
         table: Any,
         y: Any,
         public_weight: Any = None,
         affordable: Callable[[Budget | Plan], None] = lambda wanted: None,
     ) -> Prepared:
-        """Declare, plan and map: all that `fit` does before anything is charged or asked.
+        """Declare, plan and map: all that `fit` does before anything is charged or asked. Nothing is released.
 
         `affordable` refuses a budget before the rows are looked at, and the plan before they are mapped.
         """
@@ -201,7 +217,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
         affordable(budget)
         given = self._given(table, y)
-        target = self._declare_target(given.labels(self._reads_classes))
+        target = self.declare_target(given.labels(self.reads_classes))
         if public_weight is not None and self.n_rows is not None:
             raise InvalidParameter(
                 "public_weight with a declared n_rows",
@@ -209,45 +225,39 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
                 "drop public_weight: dividing by the largest weight would tell whether its row is there",
             )
         weights = row_weights(brought_here(public_weight), given.n_rows)
-        weighted = not (weights is None and target.weigh is None)
-        nominal, assumed = nominal_rows(self.n_rows, given.n_rows, budget.relation)
-        recipe, rowmap, steps = self._recipe(budget, target.loss, nominal, given.n_features, weighted)
-        steps.require_usable(given.is_sparse)
+        _, assumed = nominal_rows(self.n_rows, given.n_rows, budget.relation)
+        declaration = self.declaration(given.n_rows, given.n_features, target, weights is not None)
+        recipe, rowmap = declaration.recipe, declaration.rowmap
+        declaration.budgeted.require_usable(given.is_sparse)
         affordable(recipe.plan)
-        rows = self._private_rows(given, rowmap, target, weights, recipe.plan)
-        declared = (DECLARED,) if weighted else ()
+        rows = private_rows(given, rowmap, target, weights, recipe.plan, self.invalid_rows)
+        declared = (DECLARED,) if declaration.weighted else ()
         policy = on_invalid_rows(self.invalid_rows)
         assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions, NOTHING_ELSE)
-        return Prepared(recipe, rows, rowmap, target, assumptions, steps)
+        return Prepared(declaration, recipe, rows, rowmap, target, assumptions)
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:
         """Ask the budgeted steps; their answers stand where public declarations would."""
-        steps, rowmap, recipe = prepared.steps, prepared.rowmap, prepared.recipe
+        declaration, rowmap, recipe = prepared.declaration, prepared.rowmap, prepared.recipe
+        steps, n_features = declaration.budgeted, declaration.n_features
         if steps.bounds is not None:
-            bounds = steps.bounds.ask_bounds(oracle, steps.n_features)
-            rowmap = RowMap.declare(rowmap.row_norm, rowmap.intercept, bounds, steps.n_features)
+            bounds = steps.bounds.ask_bounds(oracle, n_features)
+            rowmap = RowMap.declare(rowmap.row_norm, rowmap.intercept, bounds, n_features)
             oracle.change_map(rowmap)
         graph = None
         if steps.graph is not None:
             graph = steps.graph.ask_graph(oracle, rowmap.intercept)
-            phi = signed_incidence(graph, steps.n_features) if graph else []
-            regularizer, constraint = self._penalty(rowmap, steps.n_features, phi)
-            recipe = recipe.for_problem(replace(recipe.problem, regularizer=regularizer, constraint=constraint))
+            recipe = declaration.completed(signed_incidence(graph, n_features) if graph else [])
         return replace(prepared, recipe=recipe, rowmap=rowmap, graph=graph)
 
-    def _recipe(
-        self, budget: Budget, loss: Loss, n_rows: int, n_features: int, weighted: bool
-    ) -> tuple[Recipe, RowMap, Steps]:
-        """Solver and certified plan, the map of rows, and the budgeted steps, all from public numbers."""
-        require_room(n_features * loss.outputs)
-        steps = Steps.of(self.bounds, self.graph, self.penalty, n_features)
-        rowmap = RowMap.declare(self._row_norm, bool(self.fit_intercept), steps.public_bounds, n_features)
-        problem = self._problem(loss, rowmap, n_features, weighted, steps.public_graph)
-        return make_recipe(problem, budget, n_rows, self._choices(weighted), steps.requests), rowmap, steps
-
-    @property
-    def _row_norm(self) -> float:
-        return 1.0 if self.row_norm is None else self.row_norm
+    def become_zero(self, declaration: Declaration, target: Target) -> Self:
+        """The model of all zeros, which has learned nothing."""
+        self.row_map_, self.n_iter_ = declaration.rowmap, 0
+        self.weights_ = np.zeros(declaration.problem.shape)
+        if target.classes is not None:
+            self.classes_ = target.classes
+        self._store(self.weights_)
+        return self
 
     def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
         recipe = prepared.recipe
@@ -260,89 +270,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, prepared.assumptions, seeded)
         self._store(weights)
 
-    def _penalty(self, rowmap: RowMap, n_features: int, graph: Any) -> Built:
-        choice = PenaltyChoice(self.alpha, self.l1_ratio, graph, self.groups, n_features, int(rowmap.intercept))
-        return build_penalty(self.penalty, choice)
-
-    def _problem(self, loss: Loss, rowmap: RowMap, n_features: int, weighted: bool, graph: Any) -> Problem:
-        regularizer, constraint = self._penalty(rowmap, n_features, graph)
-        # Exactly unit rows have a known mean square, but for rows that count less or a nominal number of them.
-        exact = rowmap.unit_rows and self.n_rows is None and self.invalid_rows == "error" and not weighted
-        return Problem(
-            loss,
-            regularizer,
-            constraint,
-            row_norm=rowmap.row_norm,
-            unit_rows=exact,
-            non_negative=rowmap.non_negative,
-        )
-
-    def _choices(self, weighted: bool) -> Choices:
-        return Choices(
-            self.solver,
-            self.sampler,
-            self.batch_size,
-            self.steps,
-            self.clip_norm,
-            self.accountant,
-            self.smoothing,
-            self.solver_options,
-            self.arithmetic,
-            weighted,
-        )
-
-    def _private_rows(
-        self,
-        given: InMemory | Elsewhere,
-        rowmap: RowMap,
-        declared: Target,
-        weights: NDArray[np.float64] | None,
-        plan: Plan,
-    ) -> Rows:
-        """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
-        if not isinstance(given, InMemory):
-            require_policy(self.invalid_rows)
-            require_summed_only(given.place, plan)
-            return given.rows(rowmap, declared, weights, strict=self.invalid_rows == "error")
-        X = given.X
-        target, valid = self._encoded(X, given.y, declared)
-        if plan.arithmetic is Arithmetic.EXACT:
-            from dpadmm.rows.lattice_rows import LatticeRows
-
-            limit = most_rows(plan.n_rows, plan.budget.relation)
-            return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)
-        if declared.weigh is not None:
-            weights = declared.weigh(target) * (1.0 if weights is None else weights)
-        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
-
-    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-        """Targets as the loss wants them and which are valid, or None: invalid rows are refused, if so declared."""
-        require_policy(self.invalid_rows)
-        target, valid = declared.encode(y)
-        if self.invalid_rows != "error":
-            return target, valid
-        require_finite(X)
-        require_valid(labelled=bool(valid.all()))
-        return target, None
-
     def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:
         """The table, left where it is if it is not in memory."""
         held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
-        return self._validated(X, y) if held is None else held
+        return in_memory(X, y, self.invalid_rows, self) if held is None else held
 
     @property
-    def _reads_classes(self) -> bool:
+    def reads_classes(self) -> bool:
+        """Whether classes are read from the labels, because none were declared."""
         return getattr(self, "classes", ()) is None
-
-    def _validated(self, table: Any, y: Any) -> InMemory:
-        tolerant = self.invalid_rows == "zero"
-        if y is None:
-            raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
-        X = feature_table(table, tolerant, self)
-        column = label_column(y)
-        if len(column) != X.shape[0]:
-            raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
-        return InMemory(X, column, public_form(table, X, refuses=not tolerant), has_public_type(y))
 
     # -- use -----------------------------------------------------------------------------------------------------
 
@@ -363,7 +299,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         mapped = self._mapped(X)
         return self._noise_spread().margin_std(mapped)
 
-    def _margins(self, X: Any) -> NDArray[np.float64]:
+    def margins(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the mapped rows, in the units of the loss."""
         mapped = self._mapped(X)
         return np.asarray(mapped @ self.weights_.astype(mapped.dtype, copy=False), dtype=np.float64)
 

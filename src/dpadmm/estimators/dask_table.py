@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,13 @@ from dpadmm.cells.feature_tables import SINGLE_PRECISION, precision_of
 from dpadmm.cells.holders import held_by
 from dpadmm.cells.pandas_cells import cells_of
 from dpadmm.cells.target_columns import distinct, one_column
+from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
 from dpadmm.estimators.input import feature_table
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.dask_parts import DaskParts, Reading, each
 from dpadmm.rows.partitioned import PartitionedRows
-
-if TYPE_CHECKING:
-    from dpadmm.estimators.base import Target
 
 Array = NDArray[np.float64]
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.cells.target_columns import has_public_type
+from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidData, InvalidDataType
 from dpadmm.estimators.declared import require_valid
 from dpadmm.estimators.input import label_column
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.torch_rows import TorchRows
 from dpadmm.rows.torch_table import all_finite, pack_tensor, require_double_precision, to_device
-
-if TYPE_CHECKING:
-    from dpadmm.estimators.base import Target
 
 Array = NDArray[np.float64]
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.cells.feature_tables import require_usable_names
+from dpadmm.cells.feature_tables import public_form, require_usable_names
 from dpadmm.cells.holders import held_by, named, on_accelerator
-from dpadmm.errors import UnsupportedProblem
-from dpadmm.privacy.arithmetic import Arithmetic
+from dpadmm.cells.target_columns import has_public_type
+from dpadmm.declare.target import Target
+from dpadmm.errors import InvalidData, UnsupportedProblem
+from dpadmm.estimators.declared import require_finite, require_policy, require_valid
+from dpadmm.estimators.input import feature_table, label_column
+from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.local import LocalRows
 from dpadmm.rows.protocol import Rows
-
-if TYPE_CHECKING:
-    from dpadmm.estimators.base import Target
 
 
 class Given(Protocol):
@@ -68,6 +70,61 @@ class InMemory:
 
     def labels(self, needed: bool) -> NDArray[Any]:
         return self.y if self.typed or not needed else self.y.astype(object)
+
+
+def in_memory(table: Any, y: Any, invalid_rows: str, estimator: Any) -> InMemory:
+    """A table that is, or can be, in memory, checked for shape and type; `estimator` is named where it is refused."""
+    tolerant = invalid_rows == "zero"
+    if y is None:
+        raise InvalidData("y=None; this estimator requires y to be passed, but the target y is None", "y", "pass y")
+    X = feature_table(table, tolerant, estimator)
+    column = label_column(y)
+    if len(column) != X.shape[0]:
+        raise InvalidData("X and y of inconsistent lengths", "one label a row", "pass matching X and y")
+    return InMemory(X, column, public_form(table, X, refuses=not tolerant), has_public_type(y))
+
+
+def private_rows(
+    given: InMemory | Elsewhere,
+    rowmap: RowMap,
+    target: Target,
+    weights: NDArray[np.float64] | None,
+    plan: Plan,
+    invalid_rows: str,
+) -> Rows:
+    """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
+    if not isinstance(given, InMemory):
+        require_policy(invalid_rows)
+        require_summed_only(given.place, plan)
+        return given.rows(rowmap, target, weights, strict=invalid_rows == "error")
+    encoded, valid = encoded_targets(given, target, invalid_rows)
+    if plan.arithmetic is Arithmetic.EXACT:
+        from dpadmm.rows.lattice_rows import LatticeRows
+
+        limit = most_rows(plan.n_rows, plan.budget.relation)
+        return LatticeRows(rowmap.pack(given.X, valid), encoded, target.loss, rowmap.row_norm, limit)
+    if target.weigh is not None:
+        weights = target.weigh(encoded) * (1.0 if weights is None else weights)
+    return LocalRows(rowmap.pack(given.X, valid), encoded, target.loss, rowmap.row_norm, weights)
+
+
+def encoded_targets(
+    given: InMemory, target: Target, invalid_rows: str
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Targets as the loss wants them and which are valid, or None: invalid rows are refused, if so declared."""
+    require_policy(invalid_rows)
+    encoded, valid = target.encode(given.y)
+    if invalid_rows != "error":
+        return encoded, valid
+    if target.range is not None and given.y.dtype.kind in "OSU" and not valid.all():
+        raise InvalidData(
+            "y with text or objects that are no numbers, for a regression",
+            "a number for every row",
+            "use DPLogisticRegression if y holds classes; else convert y, for instance with y.astype(float)",
+        )
+    require_finite(given.X)
+    require_valid(labelled=bool(valid.all()))
+    return encoded, None
 
 
 def held_elsewhere(X: Any, y: Any, tolerant: bool) -> Elsewhere | None:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpadmm.cells.feature_tables import numeric_table
 from dpadmm.cells.holders import held_by, on_accelerator
 from dpadmm.cells.target_columns import one_column
+from dpadmm.declare.callers import callers_line
 from dpadmm.errors import InvalidDataType
-from dpadmm.estimators.callers import callers_line
 
 
 def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) -> Any:

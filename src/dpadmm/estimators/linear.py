@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +13,22 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from dpadmm.cells.one_cell import Label, label
-from dpadmm.cells.target_columns import distinct, numeric_column, positions
-from dpadmm.errors import InvalidData, InvalidParameter, shown
-from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.cells.target_columns import distinct
+from dpadmm.declare.target import (
+    Target,
+    declared_classes,
+    declared_range,
+    hinge_loss,
+    logistic_loss,
+    regression_loss,
+    target_of_classes,
+    target_of_range,
+)
+from dpadmm.errors import InvalidData
+from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.uncertainty import knows_its_noise
-from dpadmm.estimators.weights import class_weights
-from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import LARGEST_BOUND
 
 if TYPE_CHECKING:
     from dpadmm.privacy.ledger import Ledger
@@ -151,17 +156,14 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def _loss(self, n_classes: int) -> Loss:
         raise TypeError("a subclass names its loss")
 
-    def _declare_target(self, y: NDArray[Any]) -> Target:
+    def declare_target(self, labels: NDArray[Any]) -> Target:
         if self.classes is not None:
-            classes = _declared_classes(self.classes)
+            classes = declared_classes(self.classes)
             source = "the classes were declared without looking at these rows"
         else:
-            classes = _observed_classes(y, tolerant=self.invalid_rows == "zero")
+            classes = _observed_classes(labels, tolerant=self.invalid_rows == "zero")
             source = "the set of class labels was read from the table and is public knowledge"
-        weights = class_weights(self.class_weight, classes)
-        weigh = None if weights is None else partial(_weigh_labels, weights)
-        encode = partial(_encode_labels, classes.tolist())
-        return Target(self._loss(len(classes)), encode, classes, (source,), weigh)
+        return target_of_classes(self._loss, classes, self.class_weight, source)
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
@@ -177,7 +179,7 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the mapped rows: (n,) for two classes, (n, K) for more."""
-        return self._margins(X)
+        return self.margins(X)
 
     @available_if(knows_its_noise)  # type: ignore[untyped-decorator]
     def decision_std(self, X: Any) -> NDArray[np.float64]:
@@ -208,7 +210,7 @@ class DPLogisticRegression(_PrivateClassifier):
     """
 
     def _loss(self, n_classes: int) -> Loss:
-        return Logistic() if n_classes == 2 else Softmax(n_classes)
+        return logistic_loss(n_classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities of each row."""
@@ -229,13 +231,7 @@ class DPLinearSVC(_PrivateClassifier):
     """Differentially private linear support vector machine with the huberised hinge loss; two classes."""
 
     def _loss(self, n_classes: int) -> Loss:
-        if n_classes != 2:
-            raise InvalidParameter(
-                "more than two classes. Only binary classification is supported",
-                "two classes",
-                "use DPLogisticRegression for more than two classes",
-            )
-        return HuberisedHinge()
+        return hinge_loss(n_classes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -297,35 +293,12 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
     ) -> None:
         self._keep(locals())
 
-    def _declare_target(self, y: NDArray[Any]) -> Target:
-        losses: dict[str, Loss] = {"squared": Squared(), "huber": Huber(0.5)}
-        if self.loss not in losses:
-            raise InvalidParameter(f"loss={shown(self.loss)}", "'squared' or 'huber'", "choose one of these")
-        return Target(losses[self.loss], partial(_encode_numbers, *self._target_range()))
-
-    def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-        if self.invalid_rows == "error" and y.dtype.kind in "OSU" and not declared.encode(y)[1].all():
-            raise InvalidData(
-                "y with text or objects that are no numbers, for a regression",
-                "a number for every row",
-                "use DPLogisticRegression if y holds classes; else convert y, for instance with y.astype(float)",
-            )
-        return super()._encoded(X, y, declared)
-
-    def _target_range(self) -> tuple[float, float]:
-        try:
-            lower, upper = map(float, (-1, 1) if self.target_bounds is None else self.target_bounds)
-        except (TypeError, ValueError):
-            lower, upper = np.nan, np.nan
-        if not (abs(lower) <= LARGEST_BOUND and abs(upper) <= LARGEST_BOUND and lower < upper):
-            raise InvalidParameter(
-                "target_bounds that are not a finite range", "(lower, upper) with lower < upper", "declare the range"
-            )
-        return lower, upper
+    def declare_target(self, labels: NDArray[Any]) -> Target:
+        return target_of_range(regression_loss(self.loss), self.target_bounds)
 
     def _store(self, weights: NDArray[np.float64]) -> None:
         coef, offset = self.row_map_.fold(weights)
-        self.target_range_ = lower, upper = self._target_range()
+        self.target_range_ = lower, upper = declared_range(self.target_bounds)
         half = (upper - lower) / 2
         self.coef_ = half * coef[:, 0]
         self.intercept_ = float(half * offset[0] + lower + half)
@@ -350,7 +323,7 @@ class DPLinearRegression(RegressorMixin, PrivateLinearModel):  # type: ignore[mi
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicted targets of the mapped rows."""
-        margins = self._margins(X)
+        margins = self.margins(X)
         lower, upper = self.target_range_
         half = (upper - lower) / 2
         return half * margins + lower + half
@@ -376,58 +349,9 @@ def _observed_classes(y: NDArray[Any], tolerant: bool) -> NDArray[Any]:
                 "y with NaN or infinity (inf) in it", "finite labels", "clean the labels and declare `classes`"
             )
         y = y[finite]
-    classes = _declared_classes(distinct(y))
+    classes = declared_classes(distinct(y))
     with warnings.catch_warnings():
         # A warning such as "more than half of the labels are unique" would tell something about the data.
         warnings.simplefilter("ignore")
         check_classification_targets(classes)
     return np.sort(classes)
-
-
-def _declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    """The classes as an array that holds each of them exactly."""
-    listed = isinstance(classes, (Sequence, np.ndarray)) or hasattr(classes, "iloc")
-    given = list(classes) if listed and getattr(classes, "shape", None) != () else []
-    names = [] if isinstance(classes, (str, bytes)) else [label(each) for each in given]
-    if len(set(names)) < 2 or len(set(names)) != len(names):
-        raise InvalidParameter(
-            "one class or none", "at least two different class labels", "declare all classes in `classes`"
-        )
-    labels = np.empty(0) if None in names else np.asarray(classes if isinstance(classes, np.ndarray) else given)
-    if labels.dtype.kind == "O":
-        labels = np.asarray(names)
-    if labels.dtype.kind not in "biufUS" or [label(each) for each in labels] != names:
-        raise InvalidParameter(
-            "classes of several sorts, or that one array cannot hold exactly",
-            "only numbers, only truth values or only text",
-            "rename the classes, for instance as text",
-        )
-    return labels
-
-
-def _encode_labels(classes: Sequence[Label], y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """±1 for two classes, class numbers for more, in one byte a row if they fit."""
-    index = positions(y, classes)
-    valid = index >= 0
-    index[~valid] = 0
-    if len(classes) == 2:
-        index *= 2
-        index -= 1
-    return index, valid
-
-
-def _weigh_labels(weights: NDArray[np.float64], target: NDArray[Any]) -> NDArray[np.float64]:
-    """Weight of each encoded label."""
-    return np.asarray(np.where(target > 0, weights[1], weights[0]) if len(weights) == 2 else weights[target])
-
-
-def _encode_numbers(lower: float, upper: float, y: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Targets clipped to the declared range and scaled to [−1, 1]."""
-    numbers = numeric_column(y)
-    valid = np.isfinite(numbers)
-    numbers[~valid] = lower
-    np.clip(numbers, lower, upper, out=numbers)
-    numbers -= lower
-    numbers *= 2 / (upper - lower)
-    numbers -= 1
-    return numbers, valid

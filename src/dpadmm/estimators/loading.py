@@ -140,9 +140,9 @@ def _set_numbers(model: Any, words: dict[str, Any], numbers: Numbers) -> None:
     model.graph = from_arrays(numbers, model.graph, model.n_features_in_)
     if "graph" in words:
         model.graph_ = [_edge(edge, model.n_features_in_) for edge in listed(words["graph"], "a graph")]
-    model._forget_noise(text(words.get("no_standard_errors", NOT_COMPUTED), "why there are no standard errors"))
+    model.forget_noise(text(words.get("no_standard_errors", NOT_COMPUTED), "why there are no standard errors"))
     if "spread_weights" in numbers:
-        model._spread = _spread(numbers["spread_weights"], numbers["spread_margins"], model.weights_.shape)
+        model.keep_replays(_spread(numbers["spread_weights"], numbers["spread_margins"], model.weights_.shape))
 
 
 def _numbers(value: Any, what: str) -> tuple[float, ...]:

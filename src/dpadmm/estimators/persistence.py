@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from dpadmm._version import __version__
+from dpadmm.declare.penalties import is_matrix
 from dpadmm.errors import CannotCertify, FileProblem, PromiseBroken
 from dpadmm.estimators.elsewhere import linear_score
 from dpadmm.estimators.linear import DPLinearRegression
 from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
-from dpadmm.estimators.stored_graph import is_matrix, to_arrays
-from dpadmm.estimators.uncertainty import NOT_COMPUTED, why_unknown
+from dpadmm.estimators.stored_graph import to_arrays
+from dpadmm.estimators.uncertainty import NOT_COMPUTED
 from dpadmm.files import why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
@@ -80,9 +81,9 @@ def model_files(model: Any, inputs: Sequence[Input] | None = None) -> dict[str, 
         arrays["classes"] = _plain(model.classes_)
     if is_matrix(model.graph):
         arrays |= to_arrays(model.graph)
-    if model._spread is not None:
-        arrays["spread_weights"] = model._spread.weights.astype(np.float32)
-        arrays["spread_margins"] = model._spread.margins.astype(np.float32)
+    if (replays := model.noise_replays) is not None:
+        arrays["spread_weights"] = replays.weights.astype(np.float32)
+        arrays["spread_margins"] = replays.margins.astype(np.float32)
     numbers = _npz(arrays)
     texts = {name: text.encode() for name, text in score_files(linear_score(model, inputs)).items()}
     checksums = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
@@ -182,7 +183,7 @@ def _description(model: Any) -> dict[str, Any]:
     if hasattr(model, "graph_"):
         description["graph"] = model.graph_
     if not model.noise_was_replayed:
-        description["no_standard_errors"] = why_unknown(model) or NOT_COMPUTED
+        description["no_standard_errors"] = model.why_no_noise or NOT_COMPUTED
     return description
 
 

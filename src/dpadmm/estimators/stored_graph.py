@@ -9,31 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.errors import InvalidParameter
 from dpadmm.stored import unreadable
 
 PREFIX = "graph_"
 LONGEST_EDGE = 3
 MOST_DENSE = 1 << 26
 """Entries of a matrix that is made dense again, and edges of any; what is larger stays sparse, and means the same."""
-
-REAL = (np.float32, np.float64)
-"""Types of real numbers that sparse matrices and model files know everywhere; whole numbers and booleans are too."""
-
-
-def is_matrix(graph: Any) -> bool:
-    """Whether a graph is an array with one column a feature, and no list of edges."""
-    return sparse.issparse(graph) or (isinstance(graph, np.ndarray) and graph.ndim == 2)
-
-
-def require_storable(graph: Any) -> None:
-    """Refuse a matrix that no model file could hold, before a budget is spent on a model with it."""
-    if is_matrix(graph) and not (graph.dtype.kind in "biu" or graph.dtype in REAL):
-        raise InvalidParameter(
-            f"a graph matrix of type {graph.dtype.name}",
-            "whole numbers, float32 or float64",
-            "convert it: graph.astype(float)",
-        )
 
 
 def to_arrays(graph: Any) -> dict[str, NDArray[Any]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.estimators.recipe import Recipe
+from dpadmm.declare.recipe import Recipe
 from dpadmm.privacy.outlook import signal
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.wording import rounded_down
@@ -56,12 +56,32 @@ class Uncertain:
     def _listen(self, oracle: Oracle, recipe: Recipe, prepared: bool) -> Oracle:
         """The oracle to train with: one that keeps its answers, where replays are possible."""
         too_little = why_too_little(recipe.plan)
-        self._forget_noise(why_no_spread(recipe.solver, recipe.problem, prepared) or too_little)
+        self.forget_noise(why_no_spread(recipe.solver, recipe.problem, prepared) or too_little)
         return oracle if self._no_spread else Listener(oracle)
 
-    def _forget_noise(self, why: str) -> None:
+    def forget_noise(self, why: str) -> None:
+        """Have no standard errors, and say why."""
         self._transcript = self._spread = None
         self._no_spread = why
+
+    @property
+    def noise_replays(self) -> Spread | None:
+        """The replays, if they were made or stored."""
+        return self._spread
+
+    def keep_replays(self, spread: Spread) -> None:
+        """Take over replays that were stored."""
+        self._spread = spread
+
+    @property
+    def why_no_noise(self) -> str:
+        """Why there are no standard errors; empty if there are, or if they can be computed."""
+        return "" if self._transcript is not None or self._spread is not None else self._no_spread
+
+    @property
+    def quick_to_replay(self) -> bool:
+        """Whether the standard errors would take a second or so."""
+        return self._transcript is not None and self._transcript.quick
 
     def _noise_spread(self) -> Spread:
         self.replay_noise()
@@ -94,18 +114,8 @@ def why_too_little(plan: Plan) -> str:
     )
 
 
-def why_unknown(model: Uncertain) -> str:
-    """Why a fitted model has no standard errors; empty if it has them or can compute them."""
-    return "" if model._transcript is not None or model._spread is not None else model._no_spread
-
-
-def quick_to_replay(model: Uncertain) -> bool:
-    """Whether the standard errors of a fitted model would take a second or so."""
-    return model._transcript is not None and model._transcript.quick
-
-
 def knows_its_noise(model: Uncertain) -> bool:
     """For `available_if`: true, or an AttributeError that says why there are no standard errors."""
-    if why := why_unknown(model):
+    if why := model.why_no_noise:
         raise AttributeError(f"this {type(model).__name__} has no standard errors: {why}")
     return True

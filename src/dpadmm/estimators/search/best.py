@@ -47,11 +47,5 @@ def best_of(bench: Runs, lots: Iterable[tuple[Candidate, int | None]]) -> Trial:
 def model_of_zeros(bench: Bench, n_features: int) -> PrivateLinearModel:
     """The model of all zeros, for a search without a trial: the same whatever the data."""
     model: PrivateLinearModel = clone(bench.estimator).set_params(**bench.overrides)
-    single = bench.plan.base_budget
-    recipe, rowmap, _ = model._recipe(single, bench.target.loss, bench.plan.bases[0].n_rows, n_features, False)
-    model.row_map_, model.n_iter_ = rowmap, 0
-    model.weights_ = np.zeros(recipe.problem.shape)
-    if bench.target.classes is not None:
-        model.classes_ = bench.target.classes
-    model._store(model.weights_)
-    return model
+    declared = model.declaration(bench.plan.bases[0].n_rows, n_features, bench.target)
+    return model.become_zero(declared, bench.target)

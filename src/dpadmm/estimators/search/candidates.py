@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from dpadmm.declare.penalties import uses
 from dpadmm.errors import InvalidParameter, shown
-from dpadmm.estimators.penalties import uses
 
 Candidate = dict[str, Any]
 

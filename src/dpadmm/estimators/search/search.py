@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,20 +13,22 @@ from sklearn.utils.validation import validate_data
 
 from dpadmm import kernels
 from dpadmm.cells.holders import named
+from dpadmm.declare.budgeted_steps import BudgetedSteps
+from dpadmm.declare.declaration import Declaration
+from dpadmm.declare.remarks import Remark, announce, remarks_on
+from dpadmm.declare.weights import DECLARED, row_weights
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.base import PrivateLinearModel, Target
+from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
+from dpadmm.estimators.given import encoded_targets, in_memory
 from dpadmm.estimators.habits import knows_its_names
 from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
-from dpadmm.estimators.remarks import Remark, announce, remarks_on
 from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.estimators.search.winner import SpeaksForItsWinner
-from dpadmm.estimators.steps import Steps
-from dpadmm.estimators.weights import DECLARED, row_weights
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -229,9 +232,10 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         sizes, model = Sizes.of(n_rows, self.validation), self._model()
         shared = {**overrides, **_rows_of_a_trial(model, sizes)}
         models = [clone(model).set_params(**{**one, **shared}) for one in self._candidates()]
+        declarations = [_declaration(model, sizes.training, n_features, weighted) for model in models]
 
         def bases(single: Budget) -> tuple[Plan, ...]:
-            return tuple(_base_plan(model, single, sizes.training, n_features, weighted) for model in models)
+            return tuple(replace(declared, budget=single).plan for declared in declarations)
 
         return calibrate_search(self._budget(), self._repetitions(), bases, n_rows, sizes.validation, self.accountant)
 
@@ -239,7 +243,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         """Refuse by public sizes what every trial would refuse: once trials run, a failure is silent."""
         for one in self._candidates():
             model = clone(self._model()).set_params(**one)
-            steps = Steps.of(model.bounds, model.graph, model.penalty, X.shape[1])
+            steps = BudgetedSteps.of(model.bounds, model.graph, model.penalty, X.shape[1])
             steps.require_usable(sparse.issparse(X))
 
     def _least_plan(self) -> SearchPlan:
@@ -272,9 +276,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self.check()
         model, (payment, seeded) = self._model(), self._payment()
         stream = make_selection_stream(model.random_state)
-        given = model._validated(table, y)
+        given = in_memory(table, y, model.invalid_rows, model)
         X, y = given.X, given.y
-        target = model._declare_target(given.labels(model._reads_classes))
+        target = model.declare_target(given.labels(model.reads_classes))
         nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
         weights = _weights(public_weight, len(y), model)
         if _declared(model):
@@ -283,7 +287,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         plan = self._plan(nominal, X.shape[1], overrides, weights is not None)
         payment.check(plan)
         self._require_usable_steps(X)
-        model._encoded(X, y, target)
+        encoded_targets(given, target, model.invalid_rows)
         engine = engine_of(plan, X)
         announce(self.remarks(plan))
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
@@ -330,7 +334,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         chosen = winner.candidate if winner.model is not None else None
         best.set_params(**{**asked, **(chosen or {})})
         best.plan_, best.privacy_ = plan, statement
-        best._forget_noise("a search chose it among noisy trials, and a replay would hold the choice fixed")
+        best.forget_noise("a search chose it among noisy trials, and a replay would hold the choice fixed")
         validate_data(best, named(table), skip_check_array=True)
         validate_data(self, named(table), skip_check_array=True)
         self.best_estimator_, self.best_params_ = best, chosen
@@ -349,10 +353,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         return tags
 
 
-def _base_plan(model: PrivateLinearModel, single: Budget, n_rows: int, n_features: int, weighted: bool) -> Plan:
-    target: Target = model._declare_target(np.empty(0))
-    recipe, _, _ = model._recipe(single, target.loss, n_rows, n_features, weighted or target.weigh is not None)
-    return recipe.plan
+def _declaration(model: PrivateLinearModel, n_rows: int, n_features: int, weighted: bool) -> Declaration:
+    """Of a fit on so many rows; the classes are declared, or do not matter."""
+    return model.declaration(n_rows, n_features, model.declare_target(np.empty(0)), weighted)
 
 
 def _weights(public_weight: Any, n_rows: int, model: PrivateLinearModel) -> NDArray[np.float64] | None:

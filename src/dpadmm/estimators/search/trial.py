@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from sklearn.base import clone
 
+from dpadmm.declare.remarks import unannounced
+from dpadmm.declare.target import Target
 from dpadmm.errors import PromiseBroken
-from dpadmm.estimators.base import PrivateLinearModel, Target
-from dpadmm.estimators.remarks import unannounced
+from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.parts import Part
 from dpadmm.oracles.base import PrivateOracle

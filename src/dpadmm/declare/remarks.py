@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from dpadmm.declare.callers import callers_line
+from dpadmm.declare.penalties import uses
 from dpadmm.errors import (
     PublicWarning,
     TooLargeRowNorm,
@@ -22,8 +24,6 @@ from dpadmm.errors import (
     UndeclaredTargetBounds,
     UnusedSetting,
 )
-from dpadmm.estimators.callers import callers_line
-from dpadmm.estimators.penalties import uses
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
 from dpadmm.solvers.base import SOLVERS

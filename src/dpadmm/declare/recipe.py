@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dpadmm.declare.resources import require_room
 from dpadmm.errors import InvalidParameter, shown
-from dpadmm.estimators.room import require_room
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
-from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.clipping import SMALLEST_CLIP
-from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
 from dpadmm.privacy.split import remaining, with_share
 from dpadmm.problem.checks import count, number
@@ -24,6 +24,9 @@ from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
 from dpadmm.solvers.auto.solver import Auto
 from dpadmm.solvers.base import SOLVERS, Setting, Solver, signal_to_noise
 
+if TYPE_CHECKING:
+    from dpadmm.declare.declaration import Declaration
+
 DEFAULT_CLIP = {"squared": 2.0, "huber": 0.5}
 """Default clip of regressions in units of `row_norm`. The squared loss gets the whole span of its target, because a
 smaller clip would turn means into medians."""
@@ -32,22 +35,6 @@ LEAST_CLIP, MOST_CLIP = 0.5, 1.0
 is small (ADR 0004)."""
 UNCLIPPED_FROM = 512.0
 """Signal to noise from which the default clip is MOST_CLIP."""
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The public choices of one fit; None means the library's default."""
-
-    solver: str = "auto"
-    sampler: str | None = None
-    batch_size: int | None = None
-    steps: int | None = None
-    clip_norm: float | None = None
-    accountant: str | None = None
-    smoothing: Any = None
-    options: Mapping[str, Any] | None = None
-    arithmetic: str = "granular"
-    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,56 +57,39 @@ class Recipe:
         return replace(self, problem=problem, solver=solver if as_planned else self.solver)
 
 
-def make_recipe(
-    problem: Problem,
-    budget: Budget,
-    n_rows: int,
-    choices: Choices,
-    steps: Sequence[tuple[Request, float]] = (),
-) -> Recipe:
-    """Choose what was left open, then certify.
-
-    Parameters
-    ----------
-    n_rows : int
-        Public number of rows.
-    steps : sequence of (request, share)
-        What is asked before training, and the share of the budget it may cost.
-    """
-    arithmetic = Arithmetic.parse(choices.arithmetic)
-    kind = solver_class(choices.solver, problem, choices.smoothing, choices.clip_norm)
+def make_recipe(declared: Declaration) -> Recipe:
+    """Choose what was left open, then certify."""
+    budget, n_rows, problem = declared.budget, declared.n_rows, declared.problem
+    arithmetic = Arithmetic.parse(declared.arithmetic)
+    kind = declared.solver_class
     require_room(math.prod(problem.shape), kind.name)
     budget.require_meaningful(n_rows)
-    batch_size = _batch_size(choices.batch_size, n_rows)
-    sampler = _sampler(choices.sampler, kind, budget.relation, n_rows, batch_size)
-    left = remaining([share for _, share in steps])
+    batch_size = _batch_size(declared.batch_size, n_rows)
+    sampler = _sampler(declared.sampler, kind, budget.relation, n_rows, batch_size)
+    before = declared.budgeted.requests
+    left = remaining([share for _, share in before])
     gaussian_mu = math.sqrt(left) * gaussian_shift(budget.epsilon, budget.delta)
-    reach = signal_to_noise(n_rows, gaussian_mu, budget.relation.record_distance, problem)
-    clip_norm = _clip_norm(choices.clip_norm, problem, kind, reach)
-    setting = Setting(
-        n_rows,
-        gaussian_mu,
-        budget.relation.record_distance,
-        clip_norm,
-        sampler.denominator(n_rows) / n_rows,
-    )
+    distance = budget.relation.record_distance
+    reach = signal_to_noise(n_rows, gaussian_mu, distance, problem)
+    clip_norm = _clip_norm(declared.clip_norm, problem, kind, reach)
+    setting = Setting(n_rows, gaussian_mu, distance, clip_norm, sampler.denominator(n_rows) / n_rows)
 
     def make_solver(problem: Problem) -> Solver[Any]:
-        return _solver(kind, problem, setting, batch_size, choices)
+        return _solver(kind, problem, setting, batch_size, declared)
 
     solver = make_solver(problem)
     problem = _with_ridge(problem, solver)
     solver.init(problem)  # refuses what the solver cannot take before anything is charged or asked
-    asked = [with_share(request, share, budget) for request, share in steps]
+    asked = [with_share(request, share, budget) for request, share in before]
     if asked and arithmetic is Arithmetic.EXACT:
         raise InvalidParameter(
             "arithmetic='exact' with private preparation", "one of them", "declare bounds and graph, or use 'granular'"
         )
     requests = [*asked, *solver.requests(problem, clip_norm)]
-    plan = calibrate(budget, requests, sampler, n_rows, choices.accountant, arithmetic=arithmetic)
+    plan = calibrate(budget, requests, sampler, n_rows, declared.accountant, arithmetic=arithmetic)
     if arithmetic is Arithmetic.EXACT:
         multipliers = [query.noise_multiplier for query in plan.queries]
-        require_exact_fits(problem.shape[0], multipliers, choices.weighted)
+        require_exact_fits(problem.shape[0], multipliers, declared.weighted)
     return Recipe(problem, solver, plan, make_solver)
 
 
@@ -150,20 +120,20 @@ def make_smoother(smoothing: Any, free: int) -> Smoother:
 
 
 def _solver(
-    kind: type[Solver[Any]], problem: Problem, setting: Setting, batch_size: int, choices: Choices
+    kind: type[Solver[Any]], problem: Problem, setting: Setting, batch_size: int, declared: Declaration
 ) -> Solver[Any]:
-    chosen = dict(choices.options or {})
+    chosen = dict(declared.solver_options or {})
     if "smoother" in chosen:
         raise InvalidParameter("a smoother among solver_options", "smoothing=...", "pass it as smoothing")
-    if choices.steps is not None:
-        chosen["steps"] = count("steps", choices.steps, minimum=1)
-    chosen["smoother"] = make_smoother(choices.smoothing, problem.constraint.free)
+    if declared.steps is not None:
+        chosen["steps"] = count("steps", declared.steps, minimum=1)
+    chosen["smoother"] = make_smoother(declared.smoothing, problem.constraint.free)
     try:
         return kind.default(problem, setting, batch_size, **chosen)
     except TypeError:
         known = [field.name for field in fields(kind) if field.name not in ("smoother", "gradient_clip")]  # type: ignore[arg-type]
         raise InvalidParameter(
-            f"solver_options {sorted(choices.options or {})} for solver {kind.name!r}",
+            f"solver_options {sorted(declared.solver_options or {})} for solver {kind.name!r}",
             f"options among {', '.join(known)}",
             "remove or rename the unknown option",
         ) from None

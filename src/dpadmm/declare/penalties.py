@@ -17,6 +17,9 @@ from dpadmm.problem.regularizers import L1, MCP, SCAD, ElasticNet, GroupL2, Nucl
 from dpadmm.problem.regularizers.base import Regularizer
 from dpadmm.registry import Registry
 
+REAL = (np.float32, np.float64)
+"""Types of real numbers that sparse matrices and model files know everywhere; whole numbers and booleans are too."""
+
 
 @dataclass(frozen=True)
 class PenaltyChoice:
@@ -54,6 +57,21 @@ def uses(name: str | None, parameter: str) -> bool:
     (True, False, False)
     """
     return name == "elasticnet" if parameter == "l1_ratio" else name not in (None, "none")
+
+
+def is_matrix(graph: Any) -> bool:
+    """Whether a graph is an array with one column a feature, and no list of edges."""
+    return sparse.issparse(graph) or (isinstance(graph, np.ndarray) and graph.ndim == 2)
+
+
+def require_storable(graph: Any) -> None:
+    """Refuse a matrix that no model file could hold, before a budget is spent on a model with it."""
+    if is_matrix(graph) and not (graph.dtype.kind in "biu" or graph.dtype in REAL):
+        raise InvalidParameter(
+            f"a graph matrix of type {graph.dtype.name}",
+            "whole numbers, float32 or float64",
+            "convert it: graph.astype(float)",
+        )
 
 
 ON_COEFFICIENTS: dict[str, Callable[[PenaltyChoice], Regularizer]] = {

@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.declare.penalties import require_storable
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.stored_graph import require_storable
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.incidence import EdgeList
@@ -60,7 +60,7 @@ class GraphStep(Step, Protocol):
 
 
 @dataclass(frozen=True)
-class Steps:
+class BudgetedSteps:
     """The steps of one fit, and what stands in for their answers until they are asked."""
 
     bounds: BoundsStep | None
@@ -70,7 +70,7 @@ class Steps:
     n_features: int
 
     @classmethod
-    def of(cls, bounds: Any, graph: Any, penalty: str, n_features: int) -> Steps:
+    def of(cls, bounds: Any, graph: Any, penalty: str, n_features: int) -> BudgetedSteps:
         """Sort what the user gave; a graph to come is stood for by its smallest relative."""
         _require_place("bounds", bounds, BoundsStep, "PrivateQuantileClipper")
         _require_place("graph", graph, GraphStep, "PrivateGraph")
