@@ -17,10 +17,10 @@ from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.feature_curvature import require_curvature
 from dpadmm.rows.lattice_sum import LatticeSum
+from dpadmm.rows.packed import PackedRows
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
