@@ -133,7 +133,7 @@ class LatticeRows:
             raise QueryRefused("these coordinates are for tables wider than exact arithmetic takes")
         step = math.ldexp(1.0, _exponent(float(np.abs(matrix).max())) - MATRIX_BITS)
         rounded = np.rint(matrix / step) * step
-        seen = copy.copy(self)
+        seen: LatticeRows = copy.copy(self)
         seen._turned = True
         seen._see(self._rows @ rounded)
         return seen

@@ -114,7 +114,7 @@ class LocalRows:
 
     def bare(self) -> LocalRows:
         """All but the table, a few numbers a row: what is kept where the table is read anew for each sum."""
-        rows = copy.copy(self)
+        rows: LocalRows = copy.copy(self)
         rows._hold(replace(self._table, X=self._X[:0].copy()))
         return rows
 
@@ -123,7 +123,7 @@ class LocalRows:
         X = canonical(X)
         if X.shape != (self.n_rows, self._X.shape[1]):
             raise QueryRefused("a table that has changed since its rows were measured")
-        rows = copy.copy(self)
+        rows: LocalRows = copy.copy(self)
         rows._hold(replace(self._table, X=X))
         return rows
 
@@ -256,7 +256,7 @@ class LocalRows:
         """
         if isinstance(matrix, SpikedMap):
             return SpikedRows(self.measured_by(matrix), matrix)
-        seen = copy.copy(self)
+        seen: LocalRows = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         seen.kernels_suffice = False
         size, norms = float(np.linalg.norm(seen._matrix)), np.empty(self.n_rows)
@@ -273,7 +273,7 @@ class LocalRows:
         """The same rows, clipped by the norms ‖Pᵀ row‖."""
         if self._matrix is not None:
             raise QueryRefused("coordinates change from those of the table")
-        seen = copy.copy(self)
+        seen: LocalRows = copy.copy(self)
         seen._measure(spiked_norms(self._table, spiked))
         return seen
 
