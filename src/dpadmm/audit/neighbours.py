@@ -21,6 +21,7 @@ from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 from dpadmm.rows.wide import SpikedRows
 
@@ -129,11 +130,6 @@ class OneAmongZeros:
         return self._row.score_sum(x, clip_norm)
 
     @property
-    def raw(self) -> Array:
-        """The one row as it was given."""
-        return np.asarray(self._local._X[0], dtype=float)
-
-    @property
     def _local(self) -> LocalRows:
         if not isinstance(self._row, LocalRows):
             raise QueryRefused("a row in other coordinates, or of exact arithmetic, is prepared no more")
@@ -151,10 +147,11 @@ def _first_of(batch: Batch) -> Batch:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two neighbouring tables, in what they differ, and the two rows as the model sees them."""
+    """Two neighbouring tables, in what they differ, and the two rows as they were given and as the model sees them."""
 
     name: str
     tables: tuple[OneAmongZeros, OneAmongZeros]
+    raw: tuple[Array, Array]
     mapped: tuple[Array, Array]
 
 
@@ -218,13 +215,13 @@ class Forgery:
     def _pair(self, name: str, first: tuple[Array, Any], second: tuple[Array, Any], kept: bool = True) -> Pair:
         tables = self.table(*first), self.table(*second, kept=kept)
         seen = [np.asarray(self.rowmap.apply(raw[None])[0]) for raw, _ in (first, second)]
-        return Pair(name, tables, (seen[0], seen[1] if kept else np.zeros_like(seen[1])))
+        return Pair(name, tables, (first[0], second[0]), (seen[0], seen[1] if kept else np.zeros_like(seen[1])))
 
     def table(self, raw: Array, label: Any, kept: bool = True) -> OneAmongZeros:
         """One row among rows that count as zero; a row that is not kept counts as zero too."""
         target, plan = declared_target(self.model), self.plan
         encoded, _ = target.encode(np.asarray([label]))
-        packed, norm = self.rowmap.pack(raw[None], np.array([kept])), self.rowmap.row_norm
+        packed, norm = PackedRows.of(self.rowmap, raw[None], np.array([kept])), self.rowmap.row_norm
         if plan.arithmetic is Arithmetic.EXACT:
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return OneAmongZeros(LatticeRows(packed, encoded, target.loss, norm, limit), plan.n_rows)

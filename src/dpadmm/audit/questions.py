@@ -129,7 +129,7 @@ class Questioner:
 
     def _counts(self, query: Query, statistic: CountsBelow) -> Question:
         """Thresholds between the two rows, and anywhere where they agree."""
-        raw = [table.raw for table in self._pair.tables]
+        raw = self._pair.raw
         middle = np.tile((raw[0] + raw[1]) / 2, (statistic.levels, 1))
         # Shares are answered with the half put back that was taken off before the noise.
         return self._sums(query, lambda rows: rows.below_sums(middle), lambda oracle: oracle.shares_below(middle) - 0.5)

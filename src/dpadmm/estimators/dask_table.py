@@ -92,7 +92,9 @@ def _table(X: Any) -> tuple[list[Any], list[float], int, bool]:
         raise InvalidData("a dask array with an unknown number of columns", "a known one", "X.compute_chunk_sizes()")
     if X.numblocks[1] != 1:
         X = X.rechunk({1: -1})
-    return X.to_delayed().ravel().tolist(), list(X.chunks[0]), int(X.shape[1]), sparse.issparse(X._meta)
+    # Dask has no public name for the empty twin of its tables.
+    empty = X._meta  # noqa: SLF001
+    return X.to_delayed().ravel().tolist(), list(X.chunks[0]), int(X.shape[1]), sparse.issparse(empty)
 
 
 def _labels(y: Any, partitions: int, sizes: list[float]) -> tuple[list[Any], list[float]]:

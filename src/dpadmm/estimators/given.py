@@ -21,6 +21,7 @@ from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
 
 
@@ -102,10 +103,10 @@ def private_rows(
         from dpadmm.rows.lattice_rows import LatticeRows
 
         limit = most_rows(plan.n_rows, plan.budget.relation)
-        return LatticeRows(rowmap.pack(given.X, valid), encoded, target.loss, rowmap.row_norm, limit)
+        return LatticeRows(PackedRows.of(rowmap, given.X, valid), encoded, target.loss, rowmap.row_norm, limit)
     if target.weigh is not None:
         weights = target.weigh(encoded) * (1.0 if weights is None else weights)
-    return LocalRows(rowmap.pack(given.X, valid), encoded, target.loss, rowmap.row_norm, weights)
+    return LocalRows(PackedRows.of(rowmap, given.X, valid), encoded, target.loss, rowmap.row_norm, weights)
 
 
 def encoded_targets(

@@ -7,8 +7,8 @@ says that such steps are not covered.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
+from inspect import currentframe
 from types import FrameType
 from typing import Any
 
@@ -60,8 +60,9 @@ def require_nothing_learned_before(estimator: Any) -> None:
 
 def _steps_before(estimator: Any) -> Iterator[Any]:
     """Steps before the estimator in whatever is fitting it, the nearest first; of a target, too."""
-    inner, frame = estimator, sys._getframe(1)
-    while frame.f_back is not None:
+    inner, inside = estimator, currentframe()
+    frame = None if inside is None else inside.f_back
+    while frame is not None and frame.f_back is not None:
         frame = frame.f_back
         # Only frames of a fit are asked for their variables.
         if not frame.f_code.co_name.lstrip("_").startswith("fit"):
