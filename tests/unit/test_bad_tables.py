@@ -147,7 +147,7 @@ class TestRoom:
         model.fit(X, np.arange(100) % 2)
         taken = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        asked = 8 * (d + 1) * resources.NUMBERS.get(solver, resources.LEAST_NUMBERS)
+        asked = 8 * (d + 1) * SOLVERS[solver].numbers_per_weight
         assert asked <= taken
         monkeypatch.setattr(resources, "memory", lambda: asked)
         model.fit(X, np.arange(100) % 2)

@@ -11,7 +11,7 @@ from dpadmm import DPLinearRegression, DPLogisticRegression
 from dpadmm.declare.recipe import default_clip
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
-from dpadmm.problem import Constraint, Logistic, Problem, Squared, Zero
+from dpadmm.problem import Constraint, Huber, Logistic, Problem, Squared, Zero
 from dpadmm.solvers import SOLVERS, Setting
 from dpadmm.solvers.admm import averaging_weight
 from dpadmm.solvers.base import signal_to_noise
@@ -40,11 +40,11 @@ def loss(model, X, y) -> float:
 
 class TestClip:
     def test_opens_with_signal_to_noise_from_half_to_the_whole_slope(self):
-        clips = [default_clip("logistic", reach) for reach in np.geomspace(1, 1e5, 60)]
+        clips = [default_clip(Logistic(), reach) for reach in np.geomspace(1, 1e5, 60)]
         assert clips == sorted(clips)
         assert (clips[0], clips[-1]) == (0.5, 1.0)
 
-    @pytest.mark.parametrize(("loss", "clip"), [("squared", 2.0), ("huber", 0.5)])
+    @pytest.mark.parametrize(("loss", "clip"), [(Squared(), 2.0), (Huber(), 0.5)])
     def test_of_regressions_is_fixed(self, loss, clip):
         assert {default_clip(loss, reach) for reach in (1.0, 300.0, 1e6)} == {clip}
 
@@ -55,7 +55,7 @@ class TestClip:
         chosen = {"steps": 1, "row_norm": row_norm, "classes": [0, 1], "random_state": 0}
         model = DPLogisticRegression(epsilon, 1e-6, solver=solver, **chosen).fit(X, y)
         reach = len(y) * gaussian_shift(epsilon, 1e-6) / (2 * math.sqrt(X.shape[1] + 1))
-        clip = row_norm * default_clip("logistic", 0.0 if solver == "noisy-admm" else reach)
+        clip = row_norm * default_clip(Logistic(), 0.0 if solver == "noisy-admm" else reach)
         assert model.plan_.queries[0].clip_norm == pytest.approx(clip)
         assert f"{clip:.4g}" in str(model.privacy_)
 

@@ -29,8 +29,7 @@ from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.rows.protocol import Rows
-from dpadmm.solvers.base import run
-from dpadmm.solvers.noisy import NoisyADMM
+from dpadmm.solvers.base import SOLVERS, run
 
 AUDIT_ROWS = 10
 AUDIT_DELTA = 0.05
@@ -158,14 +157,15 @@ def audit_solver(
     For hidden passes there is no other row, because the noise of its visits would hide this one.
     """
     budget = Budget(epsilon, delta, Relation.parse(relation))
-    n_rows = 1 if name == NoisyADMM.name else max(2, min(AUDIT_ROWS, int(0.9 / budget.delta)))
+    kind = SOLVERS[name]
+    n_rows = 1 if kind.hidden else max(2, min(AUDIT_ROWS, int(0.9 / budget.delta)))
     model = DPLogisticRegression(
         epsilon,
         delta,
         relation=relation,
         solver=name,
         steps=steps,
-        clip_norm=None if name == "auto" else SMALL_CLIP,
+        clip_norm=SMALL_CLIP if kind.takes_clip else None,
         fit_intercept=False,
         classes=(0, 1),
         random_state=random_state,

@@ -18,18 +18,15 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
 from dpadmm.privacy.split import remaining, with_share
 from dpadmm.problem.checks import count, number
+from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, SquaredL2, Zero
 from dpadmm.problem.smoothers import Identity, RingLaplacian, Smoother
-from dpadmm.solvers.auto.solver import Auto
 from dpadmm.solvers.base import SOLVERS, Setting, Solver, signal_to_noise
 
 if TYPE_CHECKING:
     from dpadmm.declare.declaration import Declaration
 
-DEFAULT_CLIP = {"squared": 2.0, "huber": 0.5}
-"""Default clip of regressions in units of `row_norm`. The squared loss gets the whole span of its target, because a
-smaller clip would turn means into medians."""
 LEAST_CLIP, MOST_CLIP = 0.5, 1.0
 """Default clip of classifiers: half the logistic slope bound, for less noise at a small bias, and all of it where noise
 is small (ADR 0004)."""
@@ -62,7 +59,7 @@ def make_recipe(declared: Declaration) -> Recipe:
     budget, n_rows, problem = declared.budget, declared.n_rows, declared.problem
     arithmetic = Arithmetic.parse(declared.arithmetic)
     kind = declared.solver_class
-    require_room(math.prod(problem.shape), kind.name)
+    require_room(math.prod(problem.shape), kind.numbers_per_weight)
     budget.require_meaningful(n_rows)
     batch_size = _batch_size(declared.batch_size, n_rows)
     sampler = _sampler(declared.sampler, kind, budget.relation, n_rows, batch_size)
@@ -96,11 +93,12 @@ def make_recipe(declared: Declaration) -> Recipe:
 def solver_class(
     name: str, problem: Problem, smoothing: Any = None, clip_norm: float | None = None
 ) -> type[Solver[Any]]:
-    """The class called `name`; "auto" gives way to full-admm where its model does not reach or a clip is given."""
+    """The class called `name`, or the one that stands in for it where it does not take what is asked."""
     kind = SOLVERS[name]
-    if kind is Auto and not (Auto.fits(problem) and smoothing is None and clip_norm is None):
-        return SOLVERS["full-admm"]
-    return kind
+    smoothed, clipped = smoothing is None or kind.takes_smoother, clip_norm is None or kind.takes_clip
+    if kind.stand_in is None or (kind.fits(problem) and smoothed and clipped):
+        return kind
+    return SOLVERS[kind.stand_in]
 
 
 def make_smoother(smoothing: Any, free: int) -> Smoother:
@@ -158,20 +156,23 @@ def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
 
 def _clip_norm(clip_norm: float | None, problem: Problem, kind: type[Solver[Any]], reach: float) -> float:
     if clip_norm is None:
-        return default_clip(problem.loss.name, 0.0 if kind.name == "noisy-admm" else reach) * problem.row_norm
+        return default_clip(problem.loss, 0.0 if kind.hidden else reach) * problem.row_norm
     return number("clip_norm", clip_norm, minimum=SMALLEST_CLIP, strict=True)
 
 
-def default_clip(loss: str, reach: float) -> float:
+def default_clip(loss: Loss, reach: float) -> float:
     """Clip in units of `row_norm` at a public signal to noise (`signal_to_noise`; 0 for one with more noise than that).
 
     Examples
     --------
-    >>> default_clip("logistic", 100.0), default_clip("logistic", 288.0), default_clip("logistic", 1000.0)
+    >>> from dpadmm.problem import Logistic, Squared
+    >>> default_clip(Logistic(), 100.0), default_clip(Logistic(), 288.0), default_clip(Logistic(), 1000.0)
     (0.5, 0.75, 1.0)
+    >>> default_clip(Squared(), 100.0)
+    2.0
     """
-    if loss in DEFAULT_CLIP:
-        return DEFAULT_CLIP[loss]
+    if loss.usual_clip is not None:
+        return loss.usual_clip
     return min(MOST_CLIP, max(LEAST_CLIP, math.sqrt(reach / UNCLIPPED_FROM)))
 
 

@@ -8,25 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.solvers.base import LEAST_NUMBERS
 
-LEAST_NUMBERS = 6
-"""Float64 numbers that a fit of a table of few rows holds at a time for each weight of its model, whatever the solver:
-measured and rounded down, as are those of `NUMBERS`."""
-NUMBERS = {
-    "auto": 14,
-    "dp-sadmm": 18,
-    "dp-vradmm": 36,
-    "full-admm": 18,
-    "mpadmm": 18,
-    "ssadmm": 18,
-}
 GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """What Linux lets the processes of a container have together."""
 
 
-def require_room(weights: int, solver: str | None = None) -> None:
+def require_room(weights: int, numbers_per_weight: int = LEAST_NUMBERS) -> None:
     """Refuse a model that does not fit in memory: it would fail, or swap without end, after its budget was charged."""
-    needed, there = 8 * weights * NUMBERS.get(solver or "", LEAST_NUMBERS), memory()
+    needed, there = 8 * weights * numbers_per_weight, memory()
     if needed > there:
         raise InvalidParameter(
             f"a model of {weights:,} weights, whose training needs {needed / 2**30:,.1f} GiB",

@@ -13,7 +13,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.wording import rounded_down
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers.auto.spread.transcript import Listener, Transcript, why_no_transcript
+from dpadmm.solvers.auto.spread.transcript import Listener, Transcript
 from dpadmm.solvers.base import Oracle, Solver
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def why_no_spread(solver: Solver[Any], problem: Problem, prepared: bool) -> str:
     """Why a fit will have no standard errors, from public choices; empty if it will."""
     if prepared:
         return "private preparation is noisy too, and a replay would hold its answers fixed"
-    return why_no_transcript(solver, problem)
+    return solver.why_no_transcript(problem)
 
 
 def why_too_little(plan: Plan) -> str:

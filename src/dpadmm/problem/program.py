@@ -134,9 +134,8 @@ class Program:
         problem, beta = self.problem, self.beta
         offset = 0.0 if problem.constraint.offset is None else float(np.linalg.norm(problem.constraint.offset))
         nearest = problem.regularizer.prox(np.zeros(problem.constraint.n_rows), 1.0 / beta)
-        bend = 1.0 + problem.loss.h if isinstance(problem.loss, HuberisedHinge) else 0.0
         sizes = offset + float(np.linalg.norm(nearest))
-        return 1.01 * (math.sqrt(self.step * beta) * sizes + bend / problem.row_norm)
+        return 1.01 * (math.sqrt(self.step * beta) * sizes + problem.loss.bend / problem.row_norm)
 
     @cached_property
     def operations(self) -> float:

@@ -15,13 +15,12 @@ from scipy.linalg.blas import dsyrk
 
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
-from dpadmm.kernels import codes, reference
+from dpadmm.kernels import reference
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.lengths import Matrix
-from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
@@ -467,9 +466,4 @@ def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
 
 def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
     """The loss as kernels know it; of a loss they do not know, its slope, which the NumPy twins can call."""
-    if isinstance(loss, HuberisedHinge):
-        return codes.HUBERISED_HINGE, loss.h
-    if isinstance(loss, Huber):
-        return codes.HUBER, loss.threshold
-    plain = {Logistic: codes.LOGISTIC, Squared: codes.SQUARED, Softmax: codes.SOFTMAX}
-    return plain.get(type(loss), loss.slope), 0.0
+    return loss.kernel or (loss.slope, 0.0)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused, UnsupportedProblem
+from dpadmm.kernels import codes
 from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statistics import JointMoments, RowMoments
-from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
+from dpadmm.problem.losses import Softmax
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
@@ -292,11 +293,14 @@ def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
         share = weight / folded(weight.clone())[:, None]
         return share - torch.zeros_like(share).scatter_(1, target, 1.0)
 
-    if isinstance(loss, HuberisedHinge):
-        return lambda margin, target: hinge(margin, target, loss.h)
-    if isinstance(loss, Huber):
-        return lambda margin, target: (margin - target).clamp(-loss.threshold, loss.threshold)
-    known = {Logistic: logistic, Softmax: softmax, Squared: lambda margin, target: margin - target}
-    if type(loss) not in known:
+    if loss.kernel is None:
         raise UnsupportedProblem(f"loss {loss.name!r} on a device", "a loss of the library", "pass X.cpu()")
-    return known[type(loss)]
+    code, parameter = loss.kernel
+    known: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
+        codes.LOGISTIC: logistic,
+        codes.SOFTMAX: softmax,
+        codes.SQUARED: lambda margin, target: margin - target,
+        codes.HUBER: lambda margin, target: (margin - target).clamp(-parameter, parameter),
+        codes.HUBERISED_HINGE: lambda margin, target: hinge(margin, target, parameter),
+    }
+    return known[code]

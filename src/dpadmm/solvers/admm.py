@@ -22,7 +22,7 @@ from dpadmm.errors import InvalidParameter, shown
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
-from dpadmm.solvers.base import REGRESSIONS, Setting, Solution
+from dpadmm.solvers.base import Setting, Solution, Traits
 from dpadmm.solvers.tail import Iterate as Iterate
 from dpadmm.solvers.tail import Tail
 
@@ -84,7 +84,7 @@ class AveragedState(NamedTuple):
         return Average.of(self.tail.sums(self.blocks), self.weight)
 
 
-class AveragedADMM:
+class AveragedADMM(Traits):
     """Start at zero, end with the average: what the algorithms of the family have in common."""
 
     steps: int
@@ -136,7 +136,7 @@ def short_share(problem: Problem) -> float:
 
     Not so in regression, whose curvature does not fade: early iterates have arrived.
     """
-    return 0.5 if problem.loss.name in REGRESSIONS else 0.1
+    return 0.1 if problem.loss.curvature_fades else 0.5
 
 
 def start(problem: Problem) -> Iterate:

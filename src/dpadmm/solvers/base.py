@@ -19,8 +19,9 @@ from dpadmm.registry import Registry
 
 Array = NDArray[np.float64]
 State = TypeVar("State")
-REGRESSIONS = ("squared", "huber")
-"""Losses whose curvature does not fade on the way."""
+LEAST_NUMBERS = 6
+"""Float64 numbers that a fit of a table of few rows holds at a time for each weight of its model, whatever the solver:
+measured and rounded down, as are those of the solvers."""
 
 
 class Oracle(Protocol):
@@ -96,7 +97,7 @@ class Setting:
         (`experiments/travel.py`); regression, whose curvature does not fade on the way, needs a quarter of it
         (`experiments/regression.py`).
         """
-        factor = 4.0 if problem.loss.name in REGRESSIONS else 16.0
+        factor = 16.0 if problem.loss.curvature_fades else 4.0
         reach = signal_to_noise(self.n_rows, self.gaussian_mu, self.record_distance, problem)
         return factor * reach / (self.clip_norm * problem.row_norm)
 
@@ -119,12 +120,55 @@ class Solution:
     steps: int
 
 
+class Traits:
+    """What a solver needs and takes, as most of them do; a solver overrides what is otherwise for it.
+
+    Attributes
+    ----------
+    samples : bool
+        True if it works on mini-batches, False if every query reads all rows.
+    hidden : bool
+        Whether only the last state is released, and noise hides the visit to each row.
+    takes_clip, takes_smoother : bool
+        Whether it can be given the clip of a row's gradient, and a smoother.
+    stand_in : str or None
+        The solver to use instead where this one does not fit what is asked of it; None if it is then refused.
+    numbers_per_weight : int
+        Float64 numbers that a fit holds at a time for each weight of its model.
+    """
+
+    samples: ClassVar[bool] = False
+    hidden: ClassVar[bool] = False
+    takes_clip: ClassVar[bool] = True
+    takes_smoother: ClassVar[bool] = True
+    stand_in: ClassVar[str | None] = None
+    numbers_per_weight: ClassVar[int] = LEAST_NUMBERS
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Whether it has a way with the loss."""
+        return True
+
+    def why_no_transcript(self, problem: Problem) -> str:
+        """Why the noise of this solver's answers is not followed to its coefficients; empty if it is."""
+        return "only solver 'auto' has them: how noise travels through the other solvers is not modelled"
+
+
 class Solver(Protocol[State]):
-    """Frozen public fields; `update` is a pure function of the state and the oracle's answer."""
+    """Frozen public fields; `update` is a pure function of the state and the oracle's answer. See `Traits`."""
 
     name: ClassVar[str]
     samples: ClassVar[bool]
-    """True if the solver works on mini-batches, False if every query reads all rows."""
+    hidden: ClassVar[bool]
+    takes_clip: ClassVar[bool]
+    takes_smoother: ClassVar[bool]
+    stand_in: ClassVar[str | None]
+    numbers_per_weight: ClassVar[int]
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool: ...
+
+    def why_no_transcript(self, problem: Problem) -> str: ...
 
     @property
     def steps(self) -> int: ...

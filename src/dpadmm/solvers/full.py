@@ -55,6 +55,7 @@ class FullADMM(admm.AveragedADMM):
 
     name: ClassVar[str] = "full-admm"
     samples: ClassVar[bool] = False
+    numbers_per_weight: ClassVar[int] = 18
 
     def __post_init__(self) -> None:
         admm.require_whole(steps=self.steps)

@@ -43,6 +43,7 @@ class MPADMM(admm.AveragedADMM):
 
     name: ClassVar[str] = "mpadmm"
     samples: ClassVar[bool] = False
+    numbers_per_weight: ClassVar[int] = 18
 
     def __post_init__(self) -> None:
         admm.require_whole(steps=self.steps)

@@ -27,7 +27,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.program import Program
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Visiting:
 
 @SOLVERS.register("noisy-admm")
 @dataclass(frozen=True)
-class NoisyADMM:
+class NoisyADMM(Traits):
     """Parameters
     ----------
     n_rows : int
@@ -83,6 +83,7 @@ class NoisyADMM:
 
     name: ClassVar[str] = "noisy-admm"
     samples: ClassVar[bool] = False
+    hidden: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         admm.require_whole(n_rows=self.n_rows, steps=self.steps)
@@ -99,9 +100,8 @@ class NoisyADMM:
             # The noise depends on η through ηβ only, so that any small step will do to ask for it.
             trial = 0.5 / problem.smoothness
             noise = _expected_noise(Program(problem, trial, COUPLING / (trial * strength)), setting, passes)
-            regression = problem.loss.name in ("squared", "huber")
             # One visit adds η·noise to each coefficient, and all of them together √visits times as much.
-            reach = (REGRESSION_REACH if regression else REACH) / problem.row_norm
+            reach = (REACH if problem.loss.curvature_fades else REGRESSION_REACH) / problem.row_norm
             chosen["step_size"] = min(reach / (noise * math.sqrt(passes * setting.n_rows)), trial)
         admm.require_positive(step_size=chosen["step_size"])
         chosen.setdefault("beta", COUPLING / (chosen["step_size"] * strength))

@@ -51,6 +51,7 @@ class SADMM(admm.AveragedADMM):
 
     name: ClassVar[str] = "dp-sadmm"
     samples: ClassVar[bool] = True
+    numbers_per_weight: ClassVar[int] = 18
 
     def __post_init__(self) -> None:
         admm.require_whole(steps=self.steps)

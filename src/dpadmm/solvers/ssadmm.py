@@ -46,6 +46,7 @@ class SSADMM(admm.AveragedADMM):
 
     name: ClassVar[str] = "ssadmm"
     samples: ClassVar[bool] = True
+    numbers_per_weight: ClassVar[int] = 18
 
     def __post_init__(self) -> None:
         admm.require_whole(steps=self.steps, epoch_steps=self.epoch_steps)

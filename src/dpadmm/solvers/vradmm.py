@@ -22,7 +22,7 @@ from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.base import REGRESSIONS, SOLVERS, Oracle, Setting, Solution
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 from dpadmm.solvers.tail import Iterate, Tail
 
 EPOCHS, PASSES = 100, 20
@@ -53,7 +53,7 @@ class VRADMMState:
 
 @SOLVERS.register("dp-vradmm")
 @dataclass(frozen=True)
-class VRADMM:
+class VRADMM(Traits):
     """Parameters
     ----------
     epochs : int
@@ -93,6 +93,7 @@ class VRADMM:
 
     name: ClassVar[str] = "dp-vradmm"
     samples: ClassVar[bool] = True
+    numbers_per_weight: ClassVar[int] = 36
 
     def __post_init__(self) -> None:
         admm.require_whole(epochs=self.epochs, inner_steps=self.inner_steps, steps=self.steps)
@@ -141,7 +142,7 @@ class VRADMM:
             "gradient_clip": setting.clip_norm,
             "clip_fraction": CLIP_FRACTION,
             "expected_clip": expected_clip,
-            "averaging": "tail" if problem.loss.name in REGRESSIONS else AVERAGED,
+            "averaging": AVERAGED if problem.loss.curvature_fades else "tail",
         }
         return cls(**{**fields, **chosen})
 

@@ -25,6 +25,14 @@ class Loss(Protocol):
         Supremum of the second derivative in the margin (of its spectral norm where there are several outputs).
     outputs : int
         Columns of x: 1 means that margins have shape (n,), more that they have shape (n, outputs).
+    curvature_fades : bool
+        Whether the second derivative falls towards zero for margins that fit their targets well.
+    usual_clip : float or None
+        Default clip of a row's gradient, in units of the norm of a row; None where it follows the noise.
+    bend : float
+        Size of the margin at which the loss bends where its target is one; 0 for a loss that bends nowhere.
+    kernel : (int, float) or None
+        Code and parameter by which compiled loops know the loss (`dpadmm.kernels.codes`); None if they do not.
     """
 
     name: ClassVar[str]
@@ -37,6 +45,18 @@ class Loss(Protocol):
 
     @property
     def outputs(self) -> int: ...
+
+    @property
+    def curvature_fades(self) -> bool: ...
+
+    @property
+    def usual_clip(self) -> float | None: ...
+
+    @property
+    def bend(self) -> float: ...
+
+    @property
+    def kernel(self) -> tuple[int, float] | None: ...
 
     def value(self, margin: Array, target: Array) -> Array:
         """Loss of each row, shape (n,)."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
+from dpadmm.kernels import codes
 from dpadmm.problem.checks import Array, number
 from dpadmm.problem.losses.base import LOSSES
 
@@ -28,6 +29,10 @@ class Logistic:
     slope_bound: ClassVar[float] = 1.0
     curvature_bound: ClassVar[float] = 0.25
     outputs: ClassVar[int] = 1
+    curvature_fades: ClassVar[bool] = True
+    usual_clip: ClassVar[float | None] = None
+    bend: ClassVar[float] = 0.0
+    kernel: ClassVar[tuple[int, float]] = (codes.LOGISTIC, 0.0)
 
     def value(self, margin: Array, target: Array) -> Array:
         return np.logaddexp(0, -_signed(margin, target))
@@ -63,6 +68,8 @@ class HuberisedHinge:
     name: ClassVar[str] = "huberised-hinge"
     slope_bound: ClassVar[float] = 1.0
     outputs: ClassVar[int] = 1
+    curvature_fades: ClassVar[bool] = True
+    usual_clip: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "h", number("h", self.h, strict=True))
@@ -70,6 +77,14 @@ class HuberisedHinge:
     @property
     def curvature_bound(self) -> float:
         return 1 / (2 * self.h)
+
+    @property
+    def bend(self) -> float:
+        return 1.0 + self.h
+
+    @property
+    def kernel(self) -> tuple[int, float]:
+        return codes.HUBERISED_HINGE, self.h
 
     def value(self, margin: Array, target: Array) -> Array:
         z = _signed(margin, target)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpadmm.kernels import codes
 from dpadmm.problem.checks import Array, count, number
 from dpadmm.problem.losses.base import LOSSES
 
@@ -33,6 +34,10 @@ class Squared:
     name: ClassVar[str] = "squared"
     slope_bound: ClassVar[float] = math.inf
     curvature_bound: ClassVar[float] = 1.0
+    curvature_fades: ClassVar[bool] = False
+    usual_clip: ClassVar[float] = 2.0  # the whole span of the target: a smaller clip would turn means into medians
+    bend: ClassVar[float] = 0.0
+    kernel: ClassVar[tuple[int, float]] = (codes.SQUARED, 0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_tasks", count("n_tasks", self.n_tasks, minimum=1))
@@ -75,6 +80,9 @@ class Huber:
     n_tasks: int = 1
     name: ClassVar[str] = "huber"
     curvature_bound: ClassVar[float] = 1.0
+    curvature_fades: ClassVar[bool] = False
+    usual_clip: ClassVar[float] = 0.5
+    bend: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threshold", number("threshold", self.threshold, strict=True))
@@ -83,6 +91,10 @@ class Huber:
     @property
     def slope_bound(self) -> float:
         return self.threshold * math.sqrt(self.n_tasks)
+
+    @property
+    def kernel(self) -> tuple[int, float]:
+        return codes.HUBER, self.threshold
 
     @property
     def outputs(self) -> int:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpadmm.kernels import codes
 from dpadmm.problem.checks import Array, count
 from dpadmm.problem.losses.base import LOSSES
 
@@ -36,6 +37,10 @@ class Softmax:
     name: ClassVar[str] = "softmax"
     slope_bound: ClassVar[float] = math.sqrt(2)
     curvature_bound: ClassVar[float] = 0.5
+    curvature_fades: ClassVar[bool] = True
+    usual_clip: ClassVar[float | None] = None
+    bend: ClassVar[float] = 0.0
+    kernel: ClassVar[tuple[int, float]] = (codes.SOFTMAX, 0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_classes", count("n_classes", self.n_classes, minimum=2))

@@ -9,7 +9,9 @@ adult, a9a, mushrooms, ipums_br, w8a and covtype (docs/accuracy.md), those of re
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.checks import count, number
@@ -128,6 +130,8 @@ class LossModel:
         Whether margins mean probabilities that a cap is known to overstate.
     two_classes : bool
         Whether targets are two classes, so that one of them may be the better guess for all rows.
+    shows_curvature : bool
+        Whether its curvature along single features can be asked for.
     prior_factor, alike_prior_factor : float
         Variance of the margins against those of the logistic loss: of all labels, and of labels nearly all alike.
     """
@@ -137,23 +141,28 @@ class LossModel:
     exact: bool = False
     calibrated: bool = False
     two_classes: bool = False
+    shows_curvature: bool = False
     prior_factor: float = 1.0
     alike_prior_factor: float = 1.0
 
 
+def _of_one_task(loss: Squared | Huber, model: LossModel) -> LossModel | None:
+    return model if loss.n_tasks == 1 else None
+
+
+LOSS_MODELS: dict[type[Any], Callable[[Any], LossModel | None]] = {
+    Logistic: lambda loss: LossModel(0.5, 0.25, calibrated=True, two_classes=True, shows_curvature=True),
+    Softmax: lambda loss: LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes),
+    HuberisedHinge: lambda loss: LossModel(1.0, 0.5, two_classes=True, prior_factor=0.5, alike_prior_factor=0.25),
+    Squared: lambda loss: _of_one_task(loss, LossModel(1.0, 1.0, exact=True)),
+    Huber: lambda loss: _of_one_task(loss, LossModel(min(1.0, loss.threshold), 0.8)),
+}
+"""What there is to know of each loss; a loss that is not here has no model."""
+
+
 def loss_model(loss: Loss) -> LossModel | None:
     """The model of a loss, or None where there is none."""
-    if isinstance(loss, Logistic):
-        return LossModel(0.5, 0.25, calibrated=True, two_classes=True)
-    if isinstance(loss, Softmax):
-        return LossModel(1.0, (1 - 1 / loss.n_classes) / loss.n_classes)
-    if isinstance(loss, HuberisedHinge):
-        return LossModel(1.0, 0.5, two_classes=True, prior_factor=0.5, alike_prior_factor=0.25)
-    if isinstance(loss, Squared) and loss.n_tasks == 1:
-        return LossModel(1.0, 1.0, exact=True)
-    if isinstance(loss, Huber) and loss.n_tasks == 1:
-        return LossModel(min(1.0, loss.threshold), 0.8)
-    return None
+    return LOSS_MODELS[type(loss)](loss) if type(loss) in LOSS_MODELS else None
 
 
 CURVATURE_SHARE, CURVED_MOMENT_SHARE = 0.04, 0.16

@@ -23,7 +23,6 @@ from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment, Statistic
 from dpadmm.problem.checks import count
-from dpadmm.problem.losses import Logistic
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -41,9 +40,12 @@ from dpadmm.solvers.auto.screened import screened
 from dpadmm.solvers.auto.spiked import SpikedCoordinates
 from dpadmm.solvers.auto.views import View, view_of
 from dpadmm.solvers.auto.wide_rules import WideRules, choose_wide_rules
-from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 
 Array = NDArray[np.float64]
+
+MOST_REPLAYED = 1000
+"""Features beyond which a replay, which decomposes several d × d matrices, takes longer than most fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,7 @@ class AutoState:
 
 @SOLVERS.register("auto")
 @dataclass(frozen=True)
-class Auto:
+class Auto(Traits):
     """Parameters
     ----------
     rules : Rules
@@ -76,6 +78,10 @@ class Auto:
 
     name: ClassVar[str] = "auto"
     samples: ClassVar[bool] = False
+    takes_clip: ClassVar[bool] = False
+    takes_smoother: ClassVar[bool] = False
+    stand_in: ClassVar[str | None] = "full-admm"
+    numbers_per_weight: ClassVar[int] = 14
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, Rules):
@@ -106,6 +112,12 @@ class Auto:
         """Whether the loss has a model."""
         return loss_model(problem.loss) is not None
 
+    def why_no_transcript(self, problem: Problem) -> str:
+        """Why the noise of this solver's answers is not followed to its coefficients; empty if it is."""
+        if isinstance(self.rules, WideRules) or problem.shape[0] > MOST_REPLAYED:
+            return f"a table of more than {MOST_REPLAYED} features has none: a replay would take too long"
+        return ""
+
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
         model = loss_model(problem.loss)
@@ -119,7 +131,7 @@ class Auto:
         features, classes, steps = problem.shape[0], max(2, problem.loss.outputs), chosen.pop("steps", None)
         if features <= SUFFICIENT_STATISTICS_UP_TO:
             rules = choose_rules(signal, features, classes, model, steps is None and _chooses_features(problem))
-            if type(problem.loss) is Logistic and isinstance(problem.regularizer, Zero):
+            if model.calibrated and isinstance(problem.regularizer, Zero):
                 rules = for_weak_noise(rules, features / signal)
         else:
             rules = choose_wide_rules(signal, features, classes, model)
@@ -133,7 +145,7 @@ class Auto:
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
         rules, moments = self.rules, self.view.statistic(problem)
-        if rules.curvature_share and (type(problem.loss) is not Logistic or isinstance(rules, WideRules)):
+        if rules.curvature_share and (isinstance(rules, WideRules) or not _shows_curvature(problem)):
             raise UnsupportedProblem(
                 "a share of the budget for the curvature along features",
                 "the logistic loss and rules for a whole second moment",
@@ -340,7 +352,13 @@ def _chooses_features(problem: Problem) -> bool:
     """Whether the penalty supposes that few features matter, of a loss whose curvature can be asked for."""
     penalty = problem.regularizer
     chooses = isinstance(penalty, L1) or (isinstance(penalty, ElasticNet) and penalty.l1_ratio > 0)
-    return chooses and problem.constraint.is_identity and type(problem.loss) is Logistic
+    return chooses and problem.constraint.is_identity and _shows_curvature(problem)
+
+
+def _shows_curvature(problem: Problem) -> bool:
+    """Whether the curvature of the loss along single features can be asked for."""
+    model = loss_model(problem.loss)
+    return model is not None and model.shows_curvature
 
 
 def _single_phase_shares() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.regularizers.base import checked_prox
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 
 LONGEST_STEP = 1.5
 """η·g of the longest step. Below 2 a gradient step brings no two points farther apart. The analysis of ADMM, which
@@ -31,7 +31,7 @@ class ProximalState(NamedTuple):
 
 @SOLVERS.register("dp-sgd")
 @dataclass(frozen=True)
-class ProximalSGD:
+class ProximalSGD(Traits):
     """Parameters
     ----------
     steps : int

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.problem.losses import Huber, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.cleaning import clean_second_moment, clean_whitened_moment, symmetrised
@@ -80,7 +79,7 @@ class Response:
         second = _second_moment(transcript)
         values, vectors = np.linalg.eigh(second)
         leading, rest = vectors[:, -1], np.maximum(values[:-1], 0.0)
-        linear = isinstance(transcript.problem.loss, Squared | Huber)
+        linear = not transcript.problem.loss.curvature_fades
         root = vectors[:, :-1] * np.sqrt(rest)
         return cls(
             values[-1] * np.outer(leading, leading),
@@ -151,7 +150,7 @@ def _blur(transcript: Transcript, leading: Array, rest: Array) -> float:
 def _capped_curvature(transcript: Transcript, state: AutoState, second: Array) -> float:
     """Mean curvature over rows that the cap leaves alone, for rows of exponentially distributed squared length."""
     loss, rules = transcript.problem.loss, transcript.solver.rules
-    if isinstance(loss, Squared | Huber):
+    if not loss.curvature_fades:
         return 1.0
     rng = public_generator(0)
     margins, targets = _margins(transcript, state, second, rng)

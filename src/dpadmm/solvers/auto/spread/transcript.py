@@ -14,23 +14,9 @@ from dpadmm.problem.program import Program
 from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.solvers.auto.solver import Auto, AutoState
-from dpadmm.solvers.auto.wide_rules import WideRules
 from dpadmm.solvers.base import Oracle, Solver
 
 Array = NDArray[np.float64]
-
-MOST_FEATURES = 1000
-"""Beyond this a replay, which decomposes several d × d matrices, takes longer than most fits."""
-
-
-def why_no_transcript(solver: object, problem: Problem) -> str:
-    """Why the noise of this solver's answers is not followed to its coefficients; empty if it is."""
-    if not isinstance(solver, Auto):
-        return "only solver 'auto' has them: how noise travels through the other solvers is not modelled"
-    if isinstance(solver.rules, WideRules) or problem.shape[0] > MOST_FEATURES:
-        return f"a table of more than {MOST_FEATURES} features has none: a replay would take too long"
-    return ""
-
 
 QUICK_FEATURES = 400
 """Up to here a replay takes some hundredths of a second, if there is no penalty."""
