@@ -30,6 +30,7 @@ from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import NoiseStream, make_streams
+from tests.version1 import stated
 
 from .alarms import require, two_sided
 
@@ -402,10 +403,10 @@ class TestStatement:
         exact, granular = model().fit(X, Y).privacy_, model(arithmetic="granular").fit(X, Y).privacy_
         assert "Arithmetic: exact" in exact.text
         assert "discrete Gaussian noise" in exact.text
-        assert json.loads(exact.to_json())["arithmetic_name"] == "exact"
+        assert json.loads(exact.to_json())["arithmetic"] == "exact"
         assert "Arithmetic: granular" in granular.text
         assert "discrete" not in granular.text
-        assert json.loads(granular.to_json())["arithmetic_name"] == "granular"
+        assert json.loads(granular.to_json())["arithmetic"] == "granular"
 
     def test_models_of_earlier_versions_load_as_what_they_are(self):
         fitted = model(arithmetic="granular").fit(X, Y)
@@ -414,7 +415,8 @@ class TestStatement:
         assert loaded.arithmetic is Arithmetic.FLOATING
         assert loaded.to_dict() == old_plan
         assert loaded.digest != fitted.plan_.digest
-        old = {k: v for k, v in fitted.privacy_.to_dict().items() if k not in ("arithmetic_name", "arithmetic")}
+        said = stated(fitted).to_dict()
+        old = {k: v for k, v in said.items() if k not in ("arithmetic_name", "arithmetic")}
         statement = PrivacyStatement.from_dict(old)
         assert statement.arithmetic_name == "floating"
         assert "double precision" in statement.text

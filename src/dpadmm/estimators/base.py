@@ -41,6 +41,7 @@ from dpadmm.oracles.local import LocalRows
 from dpadmm.oracles.rows import Rows
 from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
+from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
@@ -82,7 +83,7 @@ class Prepared:
     rows: Rows
     rowmap: RowMap
     target: Target
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str | Assumption, ...]
     steps: Steps
     graph: EdgeList | None = None
 

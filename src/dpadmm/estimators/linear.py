@@ -154,10 +154,10 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def _declare_target(self, y: NDArray[Any]) -> Target:
         if self.classes is not None:
             classes = _declared_classes(self.classes)
-            source = "the classes were declared without looking at these rows"
+            source = "classes-declared"
         else:
             classes = _observed_classes(y, tolerant=self.invalid_rows == "zero")
-            source = "the set of class labels was read from the table and is public knowledge"
+            source = "classes-public"
         weights = class_weights(self.class_weight, classes)
         weigh = None if weights is None else partial(_weigh_labels, weights)
         encode = partial(_encode_labels, classes.tolist())

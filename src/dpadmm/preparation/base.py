@@ -18,6 +18,7 @@ from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_be
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.local import LocalRows
 from dpadmm.privacy.address import PlaceParameter
+from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import Payment
@@ -44,7 +45,7 @@ BUDGET = """
 """
 
 
-COSTS_IN_ADDITION = "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
+COSTS_IN_ADDITION = "costs-in-addition"
 
 
 class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -138,7 +139,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return Budget(self.epsilon, self.delta, Relation.parse(self.relation))
 
-    def _state(self, plan: Plan, assumptions: tuple[str, ...], seeded: bool) -> None:
+    def _state(self, plan: Plan, assumptions: tuple[str | Assumption, ...], seeded: bool) -> None:
         self.plan_ = plan
         self.privacy_ = PrivacyStatement.of(
             plan, type(self).__name__, (*assumptions, NOTHING_ELSE, COSTS_IN_ADDITION), seeded, subject="transformer"

@@ -23,12 +23,8 @@ from dpadmm.rows.holders import NamedArray, brought_here
 from dpadmm.rows.pandas_cells import objects_of
 from dpadmm.rows.text_columns import not_numbers
 
-SINGLE_PRECISION = (
-    "the table is of a type of single precision, which was chosen without looking at its cells and is public"
-)
-EQUALLY_LONG = (
-    "all rows of the list have as many cells as each other; had one not, the refusal to train would have told so"
-)
+SINGLE_PRECISION, EQUALLY_LONG = "single-precision", "rows-equally-long"
+"""Keys of assumptions."""
 
 Array = NDArray[Any]
 
