@@ -240,7 +240,7 @@ def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:
             recipe = make_recipe(problem, plan.budget, plan.n_rows, model._choices(weighted))
         except DpadmmError:
             continue
-        if recipe.solver.name == model.privacy_.solver and _asked(recipe.plan) == _asked(plan):
+        if (recipe.solver.name,) == model.privacy_.solvers and _asked(recipe.plan) == _asked(plan):
             return replace(recipe, plan=plan)
     return None
 

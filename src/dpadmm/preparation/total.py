@@ -66,7 +66,7 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
     return PrivacyStatement(
         replace(
             facts,
-            solvers=tuple(part.privacy_.solver for part in fitted),
+            solvers=tuple(itertools.chain.from_iterable(part.privacy_.solvers for part in fitted)),
             # Noise may be discrete in some parts and not in others.
             queries=tuple(itertools.chain.from_iterable(map(queries_of, plans))),
         )

@@ -98,6 +98,11 @@ class PrivacyStatement:
         return self.words.arithmetic_name
 
     @property
+    def solvers(self) -> tuple[str, ...]:
+        """What asked the queries, by name: of a composition one for each part."""
+        return (self.facts.solver,) if isinstance(self.facts, VersionOne) else self.facts.solvers
+
+    @property
     def solver(self) -> str:
         """What asked the queries."""
         return self.words.solver
@@ -157,7 +162,8 @@ class PrivacyStatement:
 
     def to_dict(self) -> dict[str, Any]:
         """Facts, and the paragraph for readers of the file."""
-        return {"statement": self.text, **self.facts.to_dict()}
+        stored = self.facts.to_dict()
+        return {**stored, "statement": stored.get("statement", self.text)}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)

@@ -325,7 +325,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         seeded: bool,
     ) -> None:
         """The winner speaks for the whole search: what its own fit promised would be too little."""
-        solver = best.privacy_.solver if winner.model is not None else "none"
+        solver = best.privacy_.solvers[0] if winner.model is not None else "none"
         statement = PrivacyStatement.of(plan, solver, assumptions, seeded, candidates=len(self._candidates()))
         asked = self._model().get_params(deep=False)
         chosen = winner.candidate if winner.model is not None else None
