@@ -83,6 +83,10 @@ class FileProblem(InputError):
     """A model, plan or report file cannot be read or written."""
 
 
+class DamagedRecord(FileProblem):
+    """The record of a ledger is not as this library wrote it."""
+
+
 class UncertainCharge(FileProblem):
     """A ledger failed while it recorded a step: whether the step is recorded is not known."""
 

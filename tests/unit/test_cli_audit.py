@@ -15,7 +15,8 @@ from dpadmm.cli.audit import SOLVER_RUNS
 from dpadmm.declare import recipe
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.selection.restatement import restated
+from dpadmm.privacy.implied import restated
+from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.solvers.base import SOLVERS
 
 
@@ -177,9 +178,9 @@ class TestModels:
         result = json.loads(capsys.readouterr().out)
         assert (result["claimed"], result["runs"], result["refuted"]) == (1.0, 200, False)
         assert len(result["attacks"]) == 2
-        forge_model(model, mechanisms=["nothing"])
+        forge_model(model, search=None)
         assert run(["audit", str(model), *SMALL]) == 4
-        assert "mechanisms" in capsys.readouterr().err
+        assert "differ in search" in capsys.readouterr().err
 
     @staticmethod
     def of_an_earlier_version(folder):
@@ -188,7 +189,7 @@ class TestModels:
         loaded = load_model(model)
         plan = replace(loaded.plan_, arithmetic=Arithmetic.FLOATING)
         words = json.loads((model / "model.json").read_text())
-        words |= {"plan": plan.to_dict(), "privacy": restated(loaded.privacy_, plan).to_dict()}
+        words |= {"plan": plan.to_dict(), "privacy": PrivacyStatement(restated(loaded.privacy_.facts, plan)).to_dict()}
         del words["checksum"]
         (model / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}))
         for name in ("statement.txt", "statement.json", "plan.json"):
@@ -213,9 +214,9 @@ class TestModels:
     @pytest.mark.parametrize("options", ["--arithmetic exact", "--solver noisy-admm"])
     def test_and_refused_where_the_statement_lies(self, tmp_path, options, capsys):
         model = Path(fitted(tmp_path, *options.split()))
-        forge_model(model, mechanisms=["nothing"])
+        forge_model(model, queries=[])
         assert run(["audit", str(model), *SMALL]) == 4
-        assert "mechanisms" in capsys.readouterr().err
+        assert "queries" in capsys.readouterr().err
 
     def test_no_picture_without_a_bound(self, tmp_path, capsys):
         model, picture = self.of_an_earlier_version(tmp_path), tmp_path / "audit.png"

@@ -172,7 +172,7 @@ def test_statement_reads_for_people_and_machines(table):
     for part in ("(0.5, 1e-06)-differentially private", "replace-one", "one row of the table", "pld", "proved"):
         assert part in words
     for key in (
-        "epsilon", "delta", "relation", "unit", "mechanisms", "accountant", "assumptions", "proof_status",
+        "version", "epsilon", "delta", "relation", "unit", "queries", "accountant", "assumptions", "proofs",
         "arithmetic", "library_version",
     ):  # fmt: skip
         assert fields[key]

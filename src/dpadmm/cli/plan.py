@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dpadmm.cli.declaration import declaration_of
@@ -12,6 +13,7 @@ from dpadmm.privacy.wording import pair, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from dpadmm.declare.recipe import Recipe
+    from dpadmm.privacy.facts import QueryFacts
 
 HELP = """\
 What noise will this promise cost? Needs no data.
@@ -44,7 +46,9 @@ def plan(request: PlanRequest) -> None:
     if request.json:
         print_json(summary)
     else:
-        _print(summary)
+        from dpadmm.privacy.implied import queries_of
+
+        _print(summary, queries_of(recipe.plan))
 
 
 def make_plan(request: PlanRequest) -> Recipe:
@@ -95,7 +99,9 @@ def compared(recipe: Recipe) -> dict[str, Any]:
     return {"comparison": asdict(compare_plan(recipe.plan))} if recipe.plan.event.hidden else {}
 
 
-def _print(summary: dict[str, Any]) -> None:
+def _print(summary: dict[str, Any], queries: Iterable[QueryFacts]) -> None:
+    from dpadmm.privacy.wording import short
+
     hidden = "comparison" in summary
     what = "one row's gradient" if hidden else "the mean gradient"
     work = "passes, one release" if hidden else f"steps, {summary['releases']:,} noisy releases"
@@ -113,12 +119,11 @@ def _print(summary: dict[str, Any]) -> None:
             *[("warning", warning["text"]) for warning in summary["warnings"]],
         ],
     )
-    head = ("query", "times", "rows", "sampler", "clip", "noise / clip", "noise")
-    print_table(head, [_cells(query) for query in summary["queries"]])
+    print_table(short.HEAD, map(short.cells, queries))
     if hidden:
         _print_comparison(summary["comparison"])
     else:
-        print_line("Noise is the standard deviation on each released mean; it scales with the clip norm.", style="dim")
+        print_line(f"{short.RELEASED} It scales with the clip norm.", style="dim")
 
 
 def _coupling(passage: dict[str, float]) -> str:
@@ -139,16 +144,4 @@ def _print_comparison(comparison: dict[str, float]) -> None:
     print_line(
         "For central training subsampling needs less noise and covers more, and full data (solver auto) is better "
         "still. Hidden passes are for data visited one row after another where only the last state is published."
-    )
-
-
-def _cells(query: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        query["kind"],
-        f"{query['count']:,}",
-        f"{query['denominator']:,.0f}",
-        query["sampler"]["name"],
-        rounded_up(query["clip_norm"]),
-        rounded_down(query["noise_multiplier"], 4),
-        rounded_down(query["noise_std"], 4),
     )

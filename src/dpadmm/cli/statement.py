@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from dpadmm.cli.model_folder import read_model
+from dpadmm.cli.model_folder import read_model, stored_words
 from dpadmm.cli.options import Json, ModelFolder
 from dpadmm.cli.screen import print_json, print_line
 from dpadmm.privacy.wording import rounded_up
@@ -19,6 +19,11 @@ Examples
   dpadmm statement model
   dpadmm statement model --verify --json
 """
+
+OTHER_WORDS = (
+    "The files of this model state it in other words: another version of this library wrote them, or somebody edited "
+    "them. The words above follow from facts that were compared with the plan."
+)
 
 
 def statement(
@@ -38,6 +43,8 @@ def statement(
         print_json(content)
         return
     print_line(model.privacy_.text)
+    if stored_words(model_dir) not in (None, content["statement"]):
+        print_line(OTHER_WORDS)
     if verify:
         found = rounded_up(content["epsilon_verified"])
         print_line(f"Verified: the accountant, run again, certifies epsilon = {found}.")

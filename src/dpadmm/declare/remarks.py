@@ -26,6 +26,7 @@ from dpadmm.errors import (
 )
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
+from dpadmm.privacy.wording import sentence
 from dpadmm.solvers.base import SOLVERS
 
 WORDS: Mapping[type[PublicWarning], str] = {
@@ -118,8 +119,9 @@ def remarks_on(
     if features is not None and (norms := _too_large_norms(tried, longest := math.sqrt(features))):
         said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": longest}))
     if hopeless := outlook(budget, n_rows):
+        words = sentence.outlook(hopeless)
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
-        said.append(Remark(TooSmallBudget, {"outlook": hopeless, "rows": rows if budget.delta * rows < 1 else None}))
+        said.append(Remark(TooSmallBudget, {"outlook": words, "rows": rows if budget.delta * rows < 1 else None}))
     return tuple(said)
 
 

@@ -159,10 +159,10 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def declare_target(self, labels: NDArray[Any]) -> Target:
         if self.classes is not None:
             classes = declared_classes(self.classes)
-            source = "the classes were declared without looking at these rows"
+            source = "classes-declared"
         else:
             classes = _observed_classes(labels, tolerant=self.invalid_rows == "zero")
-            source = "the set of class labels was read from the table and is public knowledge"
+            source = "classes-public"
         return target_of_classes(self._loss, classes, self.class_weight, source)
 
     def _store(self, weights: NDArray[np.float64]) -> None:

@@ -26,7 +26,6 @@ from dpadmm.files import why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
-from dpadmm.privacy.selection.restatement import contradictions
 from dpadmm.scoring import SCORE_FILES, Input, score_files
 
 
@@ -111,7 +110,7 @@ def load_model(path: str | Path) -> Any:
         raise _untrue(folder, "whose privacy statement speaks of another plan")
     try:
         verify_any_plan(plan) if _reads_all_rows(plan) else require_any_agreement(plan)
-        wrong = contradictions(statement, plan)
+        wrong = statement.contradictions(plan)
     except (PromiseBroken, CannotCertify) as problem:
         raise _untrue(folder, f"whose plan does not hold ({problem})") from None
     if wrong:

@@ -20,10 +20,7 @@ from dpadmm.errors import PrivacyError
 from dpadmm.estimators.blur import LaplacianBlur
 from dpadmm.privacy.statement import PrivacyStatement
 
-NOTHING_ELSE = (
-    "nothing else that learned from these rows beforehand is covered: a scaler, an imputation or a selection of "
-    "features that was fitted on them is not private"
-)
+NOTHING_ELSE = "nothing-else-learned"
 LEARN_NOTHING = (LaplacianBlur, FunctionTransformer, Normalizer, Binarizer)
 """Steps that map each row by itself. A subclass may do anything in its `fit`, so it is not among them."""
 

@@ -21,7 +21,7 @@ from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
-from dpadmm.privacy.proofs import of_statistics, said_once
+from dpadmm.privacy.proofs import cited, status
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler
 from dpadmm.privacy.wording import rounded_up
 
@@ -95,13 +95,9 @@ def calibrate(
     scale, achieved = hit if hit is not None else _search(judge, spendable, requests, sampler)
     if remember and hit is None:
         plan_cache.write(key, scale, achieved)
-    status = said_once(
-        (
-            judge.proof_status(_event(requests, sampler, scale), budget.relation),
-            *of_statistics(request.statistic for request in requests),
-        )
-    )
-    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status, arithmetic)
+    claims = judge.claims(_event(requests, sampler, scale), budget.relation)
+    proofs = status(cited(claims, (request.statistic for request in requests)))
+    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, proofs, arithmetic)
 
 
 @singledispatch

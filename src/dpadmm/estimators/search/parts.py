@@ -17,7 +17,7 @@ from dpadmm.problem.checks import number
 from dpadmm.randomness import SelectionStream
 
 FEWEST_NOMINAL = 50
-AT_MOST_TWICE = "a search takes at most twice the declared rows; had the table more, the refusal would have told so"
+AT_MOST_TWICE = "at-most-twice-the-rows"
 
 
 @dataclass(frozen=True)

@@ -38,8 +38,8 @@ class Accountant(Protocol):
         """ε for the record: like `epsilon`, and confirmed by a second computation where the first is numerical."""
         ...
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
-        """Where the proof of the certificate is, for the privacy statement."""
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
+        """Keys of the proofs on which the certificate rests (`dpadmm.privacy.proofs.CITATIONS`)."""
         ...
 
 

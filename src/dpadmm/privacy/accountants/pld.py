@@ -21,7 +21,6 @@ from dpadmm.privacy.accountants.base import (
     require_probability,
     require_wellformed,
 )
-from dpadmm.privacy.accountants.gaussian import PROOF as GAUSSIAN_PROOF
 from dpadmm.privacy.accountants.lattice import MAX_POINTS, Composition, connect_dots
 from dpadmm.privacy.accountants.library import library_epsilon
 from dpadmm.privacy.budget import Relation
@@ -89,14 +88,14 @@ class PldAccountant:
         require_nonnegative(epsilon)
         return _worst(event, relation, lambda composition: composition.delta(epsilon))
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
         proofs = {
-            "full": GAUSSIAN_PROOF,
-            "poisson": "proved here (docs/proofs/poisson.md)",
-            "fixed": "proved here (docs/proofs/without-replacement.md)",
-            "truncated-poisson": "proved here (docs/proofs/truncated-poisson.md)",
+            "full": "gaussian",
+            "poisson": "poisson",
+            "fixed": "without-replacement",
+            "truncated-poisson": "truncated-poisson",
         }
-        return "; ".join(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
+        return tuple(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
 
 
 def _second_opinion(event: Event, delta: float, relation: Relation) -> float:
