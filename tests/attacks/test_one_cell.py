@@ -281,8 +281,8 @@ def coded_bytes(table, kept):
 
 def coded(part, target):
     """The rows of a part of a search: numbers and target, or None where the row counts as zero."""
-    found = zip(part.X, *target.encode(part.y), strict=True)
-    return [((row + 0.0).tobytes(), int(code)) if known and np.isfinite(row).all() else None for row, code, known in found]
+    found = zip(part.X + 0.0, *target.encode(part.y), strict=True)
+    return [(row.tobytes(), int(code)) if known and np.isfinite(row).all() else None for row, code, known in found]
 
 
 STEPS = {
