@@ -13,7 +13,7 @@ from scipy import sparse
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, Ledger
 from dpadmm.declare import resources
 from dpadmm.declare.penalties import PENALTIES
-from dpadmm.errors import DpadmmError, InvalidParameter
+from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter
 from dpadmm.privacy.budget import Budget
 from dpadmm.problem import Constraint
 from dpadmm.solvers.base import SOLVERS
@@ -57,8 +57,9 @@ def test_some_rows_of_zeros(make):
 @pytest.mark.parametrize(("shape", "what"), [((0, 4), "0 sample"), ((N, 0), "0 feature")])
 def test_empty_tables_are_refused(make, shape, what):
     for table in (np.zeros, sparse.csr_matrix):
-        with pytest.raises(ValueError, match=what):
+        with pytest.raises(InvalidData, match=what) as refusal:
             make().fit(table(shape), np.zeros(shape[0]))
+        assert str(N) not in str(refusal.value), "the number of rows, which add-remove keeps secret"
 
 
 @EVERY

@@ -26,7 +26,7 @@ from dpadmm.errors import (
 )
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
-from dpadmm.privacy.wording import sentence
+from dpadmm.privacy.wording import rounded_up, sentence
 from dpadmm.solvers.base import SOLVERS
 
 WORDS: Mapping[type[PublicWarning], str] = {
@@ -43,8 +43,8 @@ WORDS: Mapping[type[PublicWarning], str] = {
     ),
     UnusedSetting: "{given} does nothing {beside}. {do}.",
     TooLargeRowNorm: (
-        "row_norm={row_norm:g} is larger than any row: within the declared bounds no row is longer than {longest:.4g}. "
-        "The noise is made for rows of norm {row_norm:g} and hides more than it has to. Declare row_norm={longest:.4g} "
+        "row_norm={row_norm:g} is larger than any row: within the declared bounds no row is longer than {longest}. "
+        "The noise is made for rows of norm {row_norm:g} and hides more than it has to. Declare row_norm={longest} "
         "or less."
     ),
     TooSmallBudget: (
@@ -117,7 +117,7 @@ def remarks_on(
     said += _unused(tried)
     # Bounds map every feature to [0, 1].
     if features is not None and (norms := _too_large_norms(tried, longest := math.sqrt(features))):
-        said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": longest}))
+        said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": rounded_up(longest)}))
     if hopeless := outlook(budget, n_rows):
         words = sentence.outlook(hopeless)
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)

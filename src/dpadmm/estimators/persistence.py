@@ -22,7 +22,7 @@ from dpadmm.estimators.linear import DPLinearRegression
 from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
 from dpadmm.estimators.stored_graph import to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED
-from dpadmm.files import why, write_folder
+from dpadmm.files import usable_path, why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
@@ -51,7 +51,7 @@ def save_model(model: Any, path: str | Path, force: bool = False, inputs: Sequen
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    folder = Path(path)
+    folder = usable_path(path, "a model")
     try:
         _require_room(folder, force)
     except OSError as problem:
@@ -103,7 +103,7 @@ def load_model(path: str | Path) -> Any:
     query reads all rows, which is certified in a moment, the accountant is run again: no smaller ε than the queries
     cost is loaded. For other plans that is done by `dpadmm statement` and `dpadmm audit`.
     """
-    folder = Path(path)
+    folder = usable_path(path, "a model")
     model = read_model_folder(folder)
     statement, plan = model.privacy_, model.plan_
     if statement.plan_digest != plan.digest:
