@@ -642,7 +642,7 @@ class TestBadInput:
         [
             ({"space": {"epsilon": [1, 2]}}, "budget"),
             ({"space": {"random_state": [1]}}, "repeatable"),
-            ({"space": {"C": [1.0]}}, "correct the name"),
+            ({"space": {"C": [1.0]}}, "Correct the name"),
             ({"space": {"alpha": 1.0}}, "no list"),
             ({"space": {"alpha": []}}, "param_space"),
             ({"space": [1, 2]}, "dictionary"),

@@ -237,7 +237,7 @@ class TestModels:
     def test_a_file_is_told_that_a_folder_is_expected(self, tmp_path, capsys):
         (tmp_path / "people.csv").write_text("age,ill\n1,no\n")
         assert run(["audit", str(tmp_path / "people.csv"), *SMALL]) == 4
-        assert "people.csv, which is a file; expected the folder of a saved model" in capsys.readouterr().err
+        assert "people.csv, which is a file. Expected the folder of a saved model" in capsys.readouterr().err
 
     def test_a_statement_of_another_plan_is_refused(self, tmp_path, capsys):
         model = Path(fitted(tmp_path))

@@ -106,7 +106,7 @@ def test_the_cost_says_what_the_ledger_will_count(folder: Path, capsys: pytest.C
         shown = capsys.readouterr()
         assert "What this search costs" in shown.out
         assert "will have spent" not in shown.out
-        assert "given a search after which 'clinic' would have spent" in shown.err
+        assert "Got a search after which 'clinic' would have spent" in shown.err
         assert run(tune_arguments(folder, *paid, "--epsilon", epsilon, "--dry-run", "--json")) == 3
         assert "error" in json.loads(capsys.readouterr().out)
 

@@ -47,8 +47,8 @@ def evaluate(
 ) -> None:
     if not public_or_test:
         raise PrivacyError(
-            "given a table that was not declared public or test data; expected the flag --public-or-test, because "
-            "metrics carry no noise and would leak training rows; add it only if metrics of this table may be printed"
+            "Got a table that was not declared public or test data. Expected the flag --public-or-test, because metrics "
+            "carry no noise: those of training rows would leak them. Add it only if metrics of this table may be printed."
         )
     model, schema = read_model_with_schema(model_dir)
     _require_target(table, schema)

@@ -49,12 +49,12 @@ def require_nothing_learned_before(estimator: Any) -> None:
     ]
     if learned:
         raise PrivacyError(
-            f"given a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
-            f"{type(estimator).__name__}; "
-            "expected earlier steps that are private themselves or map each row by itself, because what a step learns "
-            "without noise tells about single rows, and no statement of the last step could be true of the pipeline; "
-            "declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
-            "rows, or a step that was fitted on public rows, into a FunctionTransformer (docs/pitfalls.md)"
+            f"Got a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
+            f"{type(estimator).__name__}. "
+            "Expected earlier steps that are private themselves or map each row by itself: what a step learns without "
+            "noise tells about single rows, and then no statement of the last step is true of the pipeline. "
+            "Declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
+            "rows, or a step that was fitted on public rows, into a FunctionTransformer (docs/pitfalls.md)."
         )
 
 

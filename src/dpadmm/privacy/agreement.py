@@ -53,8 +53,8 @@ def require_cost(stated: float, epsilon: float) -> None:
     """Refuse a stated ε that is not what the queries cost."""
     if not OVERSTATED * stated <= epsilon <= stated:
         raise PromiseBroken(
-            f"given a plan stating epsilon {rounded_down(stated)} whose event costs {rounded_up(epsilon)}; "
-            "expected no more than stated, and not much less; discard the plan and calibrate again"
+            f"Got a plan that states epsilon {rounded_down(stated)}, but its queries cost {rounded_up(epsilon)}. "
+            "Expected no more than stated, and not much less. Discard the plan and calibrate again."
         )
 
 
@@ -102,4 +102,4 @@ def _whole(value: object, most: int) -> bool:
 
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise PromiseBroken(f"given a plan {otherwise}; expected numbers that agree; discard it and calibrate again")
+        raise PromiseBroken(f"Got a plan {otherwise}. Expected numbers that agree. Discard it and calibrate again.")
