@@ -39,7 +39,7 @@ def three_sentences(given: str, expected: str, do: str) -> str:
     'Got no --out. Expected --out DIR, the folder to make. Add --out.'
     """
     parts = (f"Got {given}", f"Expected {expected}", FIRST_WORD.sub(lambda word: word[0].capitalize(), do, count=1))
-    return " ".join(f"{part.rstrip('.')}." for part in parts)
+    return " ".join(part if part.endswith((".", "?")) else f"{part}." for part in parts)
 
 
 class DpadmmError(Exception):

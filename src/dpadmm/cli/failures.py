@@ -46,8 +46,8 @@ def _described(error: BaseException) -> dict[str, Any]:
     if not isinstance(error, DpadmmError):
         return _entry(
             "UnexpectedProblem",
-            f"The program has a problem ({type(error).__name__}). Its text is not shown, because it may quote data. Where "
-            "data may be seen, run `dpadmm --debug …`, and report what it shows.",
+            f"The program has a problem ({type(error).__name__}). Its text is not shown, because it may quote data. "
+            "Where data may be seen, run `dpadmm --debug …`, and report what it shows.",
             UNEXPECTED,
         )
     entry = _entry(type(error).__name__, str(error), exit_code(error))

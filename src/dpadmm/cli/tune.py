@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 HELP = """\
 Choose settings on private rows, privately.
 
-A secret random number of trials each fit one setting, drawn from those given by --try, on part of the rows, and \
-score it, with noise, on the rest. Only the winner is written. --epsilon and --delta are the total of it all; what \
-that leaves a single trial is printed before the search runs. `dpadmm fit` without a search is often the better use \
-of a budget. When a run ends early the message says whether its budget was spent, as for `dpadmm fit`.
+The search runs several trials. How many is random and stays secret. Each trial draws one setting from those given by \
+--try, fits it on one part of the rows, and scores it with noise on the rest. Only the best model is written. \
+--epsilon and --delta are the cost of the whole search. What is left for one trial is printed before the search runs. \
+`dpadmm fit` without a search is often the better use of a budget. If a run ends early, the message says whether its \
+budget was spent.
 
 \b
 Examples
@@ -114,7 +115,9 @@ def tune(
     seed: options.Seed = None,
     out: options.OutFolderToBe = None,
     force: options.Force = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop; needs --rows.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the cost and stop. Needs --rows; reads no table.")
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -148,7 +151,9 @@ def read_space(tried: list[str]) -> dict[str, list[Any]]:
             )
         space[name] = [_value(word.strip()) for word in values.split(",")]
     if not space:
-        raise InvalidParameter("no --try", "at least one --try NAME=V1,V2,…", "say what may be tried, or use fit")
+        raise InvalidParameter(
+            "no --try", "at least one --try NAME=V1,V2,…", "say what may be tried, or use `dpadmm fit`"
+        )
     return space
 
 

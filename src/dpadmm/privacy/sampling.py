@@ -199,4 +199,6 @@ def _require_rate(rate: float) -> None:
 
 def _require_same_rows(planned: int, actual: int) -> None:
     if planned != actual:
-        raise SchemeMismatch("The table does not have the number of rows that the plan was certified for. Make a new plan.")
+        raise SchemeMismatch(
+            "The table does not have the number of rows that the plan was certified for. Make a new plan."
+        )

@@ -200,9 +200,7 @@ def require_any_agreement(plan: Plan | SearchPlan) -> None:
         require_agreement(run)
     wrong = next((otherwise for holds, otherwise in _claims(plan) if not holds), None)
     if wrong is not None:
-        raise PromiseBroken(
-            f"Got a search {wrong}. Expected numbers that agree. Discard the plan and calibrate again."
-        )
+        raise PromiseBroken(f"Got a search {wrong}. Expected numbers that agree. Discard the plan and calibrate again.")
 
 
 def _claims(plan: SearchPlan) -> Iterator[tuple[bool, str]]:
