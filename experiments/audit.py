@@ -217,7 +217,7 @@ the claim is false, and the lower bound exceeds it.
 | `power` | the lower bound to expect of a mechanism that spends exactly its claim on these tables |
 | `detectable_noise` | if the noise is at most this multiple of what is needed, 95 of 100 such audits notice |
 | `refuted` | `lower_bound > claimed` |
-| `attacks` | of a saved model: the queries that were attacked, each with as many runs; `confidence` is for all together |
+| `attacks` | of a saved model: the queries that were attacked, each with as many runs; `confidence` is for all |
 | `rehearsed` | of a saved model: whether its solver could be run again, and then asked exactly what was planned |
 
 The true ε lies between `lower_bound` and `proven`. If the lower bound is near `power`, the attack is as strong as

@@ -93,7 +93,11 @@ def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
     [
         (["--solver", "full-admm"], "only solver 'auto' has them", False),
         (["--standard-errors"], "below 500 standard errors", False),
-        ([*ENOUGH, "--penalty", "l1"], "not computed, because they take longer than the fit. --standard-errors computes", True),
+        (
+            [*ENOUGH, "--penalty", "l1"],
+            "not computed, because they take longer than the fit. --standard-errors computes",
+            True,
+        ),
         ([*ENOUGH, "--no-standard-errors"], "none, as asked", True),
     ],
 )
