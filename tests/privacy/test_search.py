@@ -684,7 +684,7 @@ class TestBadInput:
         ledger.set_limit("census", Budget(2.0, 1e-3))
         paid = search(space, **more, ledger=ledger, dataset="census")
         for call in (paid.check, lambda: paid.plan(300, 4), lambda: paid.fit(X, Y)):
-            with pytest.raises(InvalidParameter, match="paid for and not used"):
+            with pytest.raises(InvalidParameter, match="paid for and change nothing"):
                 call()
         assert ledger.account("census").fits == ()
 

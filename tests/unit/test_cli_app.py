@@ -54,7 +54,7 @@ def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
 
 def test_a_command_that_is_none_and_a_group_without_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.run(["ft"]) == 2
-    assert "No such command 'ft'. `dpadmm --help` lists the commands." in capsys.readouterr().err
+    assert "No such command 'ft'. Did you mean 'fit'? `dpadmm --help` lists the commands." in capsys.readouterr().err
     assert program.run(["ledger"]) == 2
     shown = capsys.readouterr()
     assert "export" in shown.out

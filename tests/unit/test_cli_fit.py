@@ -84,7 +84,7 @@ def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
     graph = ["--penalty", "graph", "--private-graph", "0.2"]
     assert run(fit_arguments(tmp_path, *graph, "--standard-errors")) == 2
     said = capsys.readouterr().err
-    assert "private preparation is noisy too" in said
+    assert "private preparation adds noise of its own" in said
     assert "solver" not in said
 
 

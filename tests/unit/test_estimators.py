@@ -198,7 +198,7 @@ BAD = [
     ({"penalty": "l0"}, InvalidParameter, "elasticnet"),
     ({"penalty": "graph"}, InvalidParameter, "public"),
     ({"penalty": "group"}, InvalidParameter, "groups"),
-    ({"penalty": "graph", "graph": [(0, 99)]}, InvalidParameter, "expected"),
+    ({"penalty": "graph", "graph": [(0, 99)]}, InvalidParameter, "Expected two different nodes"),
     ({"alpha": -1.0, "penalty": "l1"}, InvalidParameter, "alpha=-1.0.* >= 0"),
     ({"batch_size": 10**6, "solver": "dp-sadmm"}, InvalidParameter, "smaller batch"),
     ({"steps": 0}, InvalidParameter, "steps=0.* >= 1"),
@@ -237,7 +237,11 @@ BAD = [
     ),
     ({"classes": [[0], [1, 2]]}, InvalidParameter, "classes"),
     ({"n_rows": 17}, InvalidParameter, "add-remove"),
-    ({"solver": "dp-sadmm", "steps": 2000, "epsilon": 900.0, "sampler": "fixed"}, CannotCertify, "given"),
+    (
+        {"solver": "dp-sadmm", "steps": 2000, "epsilon": 900.0, "sampler": "fixed"},
+        CannotCertify,
+        "Got 2000 subsampled releases",
+    ),
 ]
 
 

@@ -38,21 +38,21 @@ WORDS: Mapping[type[PublicWarning], str] = {
     UndeclaredTargetBounds: (
         "No target_bounds were declared. Targets are clipped to the range from -1 to 1, which ruins a model of any "
         "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(0, 100); "
-        "if -1 to 1 is the range, declare (-1, 1)."
+        "if the range is -1 to 1, declare (-1, 1)."
     ),
     UnusedSetting: "{given} does nothing {beside}. {do}.",
     TooLargeRowNorm: (
         "row_norm={row_norm:g} is larger than any row: within the declared bounds no row is longer than {longest:.4g}. "
-        "The noise is made for rows of norm {row_norm:g} and hides more than it has to. Declare row_norm={longest:.4g} "
-        "or less."
+        "The noise is as large as rows of norm {row_norm:g} need, so it hides more than necessary. "
+        "Declare row_norm={longest:.4g} or less."
     ),
     TooSmallBudget: (
-        "{outlook} Do not spend the budget on this fit: at this epsilon and delta it takes about {rows:,} rows, and "
-        "with these rows a larger epsilon."
+        "{outlook} Do not spend the budget on this fit. At this epsilon and delta it takes about {rows:,} rows. "
+        "With the rows you have it takes a larger epsilon."
     ),
 }
 ONLY_EPSILON = (
-    "{outlook} Do not spend the budget on this fit: it takes a larger epsilon. More rows do not help at this delta."
+    "{outlook} Do not spend the budget on this fit. It takes a larger epsilon; more rows do not help at this delta."
 )
 """Where delta would not be below one over the rows that it takes."""
 
