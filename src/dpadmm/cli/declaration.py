@@ -58,7 +58,7 @@ def require_its_options(request: FitRequest) -> None:
     """Refuse what estimators refuse too, in the words of the command line."""
     if request.ledger is not None and request.dataset is None:
         raise InvalidParameter(
-            "--ledger without --dataset", "--dataset NAME", "say whose budget is to be charged, as the ledger names it"
+            "--ledger without --dataset", "--dataset NAME", "name the data set to charge, as the ledger names it"
         )
     if request.penalty == "graph" and request.graph is None and request.private_graph is None:
         raise InvalidParameter(
@@ -76,7 +76,7 @@ def require_its_rows(request: FitRequest, found: int) -> None:
         raise InvalidParameter(
             "a --rows that differs from the table under --relation replace-one",
             "no --rows, or the number of rows of the table",
-            "drop or correct --rows; a number that the table need not have takes --relation add-remove",
+            "drop or correct --rows; only under --relation add-remove may it differ from the table",
         )
 
 

@@ -174,7 +174,7 @@ def _carry_out(request: TuneRequest, training: Training) -> None:
     fit = request.fit
     schema = declared_schema(fit)
     search = _declared_search(request, schema)
-    # A dry run is there to show the cost: what the ledger refuses is refused again, and told, after it.
+    # A dry run shows the cost first. What the ledger refuses here is refused again after the cost was printed.
     with suppress(BudgetExceeded) if request.dry_run else nullcontext():
         search.check()
     classes = len((schema.target.classes if schema.target else None) or ()) or 2

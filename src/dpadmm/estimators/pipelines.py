@@ -1,8 +1,8 @@
 """Steps of a pipeline that learned from the rows before a private step saw them: found and refused.
 
-scikit-learn tells an estimator nothing of the pipeline it is in. So a fit looks among its callers for a pipeline that
-is fitting it. What it cannot find that way, a scaler used by hand before the fit, say, no library can: every statement
-says that such steps are not covered.
+scikit-learn does not tell an estimator which pipeline it is in. So a fit looks among its callers for a pipeline that is
+fitting it. It cannot find a scaler that was used by hand before the fit. Every statement says that such steps are not
+covered.
 """
 
 from __future__ import annotations

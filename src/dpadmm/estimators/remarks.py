@@ -1,7 +1,7 @@
-"""What public numbers alone say against a fit, told before its budget is charged.
+"""Warnings before a budget is charged: what public numbers alone say against a fit.
 
-A remark depends on declarations, the budget and the public number of rows, never on a cell: that it is given, or not,
-tells nothing about the rows. What may be a mistake is remarked; what breaks a promise is refused elsewhere.
+A remark depends on declarations, the budget and the public number of rows, never on a cell. So neither a remark nor its
+absence tells anything about the rows. A remark is about a likely mistake; what breaks a promise is refused elsewhere.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ WORDS: Mapping[type[PublicWarning], str] = {
 ONLY_EPSILON = (
     "{outlook} Do not spend the budget on this fit. It takes a larger epsilon; more rows do not help at this delta."
 )
-"""Where delta would not be below one over the rows that it takes."""
+"""Used where delta would be at least one over the number of rows needed."""
 
 DEFAULT_ALPHA = 1e-4
-"""Of the estimators: who gave another one, wanted a penalty."""
+"""Of the estimators. A user who gave another value wanted a penalty."""
 MARGIN = 1.01
-"""How much longer than any row a declared norm may be, as people round."""
+"""How much longer than any row a declared norm may be, because people round."""
 
 _UNANNOUNCED: ContextVar[bool] = ContextVar("unannounced", default=False)
 
@@ -150,7 +150,7 @@ def announce(remarks: Iterable[Remark]) -> None:
 
 @contextmanager
 def unannounced() -> Iterator[None]:
-    """For the trials of a search: a warning from each would tell how many there are, which is secret."""
+    """No warnings in the trials of a search: one from each would show how many trials there are, which is secret."""
     before = _UNANNOUNCED.set(True)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Whether the numbers of a plan agree with each other: each that follows from others is computed from them again.
+"""Whether the numbers of a plan agree with each other: each number that follows from others is computed again.
 
-An accountant certifies an event and knows nothing of tables. A sampler that draws from 2⁶³ rows costs nothing at all,
-whatever the table holds, so that its rows must be those of the plan; and so for every other number.
+An accountant certifies an event and does not know the table. It would certify a sampler that draws from 2⁶³ rows at no
+cost, whatever the table holds. So the sampler's rows must be those of the plan, and likewise for every other number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The noise formula printed in the papers, for comparisons only: it is no calibrator and certifies nothing here."""
+"""The noise formula printed in the papers, for comparisons only. Nothing here is calibrated or certified by it."""
 
 from __future__ import annotations
 
