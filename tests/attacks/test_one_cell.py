@@ -19,8 +19,8 @@ from dpadmm import (
     PrivateQuantileClipper,
     PrivateSecondMoment,
 )
-from dpadmm.errors import DpadmmError
 from dpadmm.cells.one_cell import label
+from dpadmm.errors import DpadmmError
 from dpadmm.rows.local import LocalRows
 from dpadmm.tables import Schema, encode
 

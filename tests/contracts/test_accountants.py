@@ -89,7 +89,7 @@ def test_refuses_or_certifies(accountant, sampler, relation):
         lambda: judge.epsilon(asked, DELTA, relation),
         lambda: judge.delta(asked, 1.0, relation),
     ):
-        with pytest.raises(SchemeMismatch, match=r"given .*; expected .*; use "):
+        with pytest.raises(SchemeMismatch, match=r"Got .*\. Expected .*\. Use "):
             call()
 
 
@@ -124,7 +124,7 @@ def test_never_below_an_attained_value(accountant, sampler, relation, z, count):
 def test_malformed_events_are_refused(accountant):
     judge = make_accountant(accountant)
     for bad in (Event(()), event("full", 0.0), event("full", math.nan), event("full", math.inf), event("full", 1.0, 0)):
-        with pytest.raises(CannotCertify, match=r"given .*; expected .*; "):
+        with pytest.raises(CannotCertify, match=r"Got .*\. Expected .*\. "):
             judge.epsilon(bad, DELTA, REPLACE)
     for delta in (0.0, 1.0, math.nan):
         with pytest.raises(InvalidParameter):

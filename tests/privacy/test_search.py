@@ -643,7 +643,7 @@ class TestBadInput:
         [
             ({"space": {"epsilon": [1, 2]}}, "budget"),
             ({"space": {"random_state": [1]}}, "repeatable"),
-            ({"space": {"C": [1.0]}}, "correct the name"),
+            ({"space": {"C": [1.0]}}, "Correct the name"),
             ({"space": {"alpha": 1.0}}, "no list"),
             ({"space": {"alpha": []}}, "param_space"),
             ({"space": [1, 2]}, "dictionary"),
@@ -685,7 +685,7 @@ class TestBadInput:
         ledger.set_limit("census", Budget(2.0, 1e-3))
         paid = search(space, **more, ledger=ledger, dataset="census")
         for call in (paid.check, lambda: paid.plan(300, 4), lambda: paid.fit(X, Y)):
-            with pytest.raises(InvalidParameter, match="paid for and not used"):
+            with pytest.raises(InvalidParameter, match="paid for and change nothing"):
                 call()
         assert ledger.account("census").fits == ()
 

@@ -136,7 +136,7 @@ class TestWhatCounts:
         assert not plain.privacy_.facts.assumes(FIXED_IN_ADVANCE)
 
     def test_a_list_is_refused_with_a_remedy(self, clipper, plain):
-        with pytest.raises(InvalidParameter, match="pass them one by one"):
+        with pytest.raises(InvalidParameter, match="Pass them one by one"):
             compose_statements([clipper, plain])
 
     def test_delta_must_mean_something(self, plain):

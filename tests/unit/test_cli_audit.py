@@ -102,7 +102,7 @@ class TestAllSolvers:
     def test_a_solver_without_a_proof_is_named_and_left_out(self, capsys):
         asked = ["-e", "1", *SMALL, "--relation", "add-remove"]
         assert run(["audit", "-s", "all", *asked]) == 0
-        assert "noisy-admm claims nothing under add-remove" in capsys.readouterr().out
+        assert "noisy-admm refuses to train under add-remove" in capsys.readouterr().out
         assert run(["audit", "-s", "all", *asked, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["unproved"] == ["noisy-admm"]
@@ -238,7 +238,7 @@ class TestModels:
     def test_a_file_is_told_that_a_folder_is_expected(self, tmp_path, capsys):
         (tmp_path / "people.csv").write_text("age,ill\n1,no\n")
         assert run(["audit", str(tmp_path / "people.csv"), *SMALL]) == 4
-        assert "people.csv, which is a file; expected the folder of a saved model" in capsys.readouterr().err
+        assert "people.csv, which is a file. Expected the folder of a saved model" in capsys.readouterr().err
 
     def test_a_statement_of_another_plan_is_refused(self, tmp_path, capsys):
         model = Path(fitted(tmp_path))
@@ -285,7 +285,7 @@ class TestOneRun:
 
     def test_a_seeded_one_is_not_private(self, tmp_path, capsys):
         assert run(self.arguments(tmp_path, "--seed", "0")) == 0
-        assert "NOT private, and not to be published" in capsys.readouterr().out
+        assert "this result is NOT private. Do not publish it." in capsys.readouterr().out
         assert run(self.arguments(tmp_path)) == 0
         assert "NOT private" not in capsys.readouterr().out
         assert run(self.arguments(tmp_path, "--json")) == 0

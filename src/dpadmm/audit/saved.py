@@ -218,8 +218,8 @@ def check_statement(statement: PrivacyStatement, plan: Plan | SearchPlan) -> Non
     """Refuse a seeded statement, one about another plan, and one that says other things than its plan."""
     if statement.seeded:
         raise PrivacyError(
-            "given a seeded model, which is NOT private: whoever knows the seed can subtract the noise; expected a "
-            "model trained without a seed; train it again without one, or audit its solver by `dpadmm audit --solver`"
+            "Got a seeded model, which is NOT private: whoever knows the seed can subtract the noise. Expected a model "
+            "trained without a seed. Train it again without one, or audit its solver with `dpadmm audit --solver`."
         )
     if statement.plan_digest != plan.digest:
         raise _mismatch("speaks of another plan")

@@ -110,7 +110,7 @@ def read_encoded(table: Path, schema: Schema, *, with_target: bool, blank_invali
     if declared.isdisjoint(map(str, frame.columns)):
         # Without a header the first row would be taken for names, and names are printed.
         raise InvalidSchema(
-            f"the table {table}, whose first line holds none of the schema's columns",
+            f"the table {table}, whose first line names none of the schema's columns",
             "a header line with the column names",
             "add the header, or give the schema of this table",
         )

@@ -12,7 +12,7 @@ from dpadmm.cli.screen import print_json, print_line
 from dpadmm.privacy.wording import rounded_up
 
 HELP = """\
-Print what a saved model promises, in words or as JSON.
+Print the privacy statement of a saved model, in words or as JSON.
 
 \b
 Examples
@@ -28,7 +28,9 @@ OTHER_WORDS = (
 
 def statement(
     model_dir: ModelFolder,
-    verify: Annotated[bool, typer.Option("--verify", help="Print what the accountant, run again, certifies.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Run the accountant again, and print what it certifies.")
+    ] = False,
     json: Json = False,
 ) -> None:
     from dpadmm.privacy.selection import verify_any_plan
@@ -47,4 +49,4 @@ def statement(
         print_line(OTHER_WORDS)
     if verify:
         found = rounded_up(content["epsilon_verified"])
-        print_line(f"Verified: the accountant, run again, certifies epsilon = {found}.")
+        print_line(f"Verified: the accountant was run again and certifies epsilon = {found}.")

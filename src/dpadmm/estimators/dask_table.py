@@ -71,7 +71,7 @@ class DaskTable:
         if condition.sparse and not self.is_sparse:
             raise InvalidData(
                 "sparse partitions of a dask array declared dense",
-                "a meta that tells what partitions are",
+                "a meta of the type of the partitions",
                 "pass meta=scipy.sparse.csr_matrix((0, 0)) to map_blocks",
             )
         if strict:

@@ -23,7 +23,7 @@ def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[i
         raise InvalidParameter(
             "an n_rows that differs from the table under replace-one",
             "n_rows=None, or the number of rows",
-            "drop n_rows; only relation='add-remove' takes a nominal row count",
+            "drop n_rows; only under relation='add-remove' may it differ from the table",
         )
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
         raise InvalidParameter(f"n_rows={shown(n_rows)}", "a whole number >= 1", "declare a public row count")

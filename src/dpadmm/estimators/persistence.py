@@ -1,6 +1,6 @@
 """Models as a folder: `model.npz` (numbers), `model.json` (words), and files that score rows elsewhere; no pickle.
 
-A model is loaded from the first two alone: nothing of a folder is ever executed.
+A model is loaded from the first two files alone. Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A release, and what follows it: smoothing on a ring, and the rest of an ADMM step, each in one call.
 
-As in `gradients`, what is inlined stays in this file. Arrays of several outputs are read row by row as one vector.
+What is inlined stays in this file. Arrays of several outputs are read row by row as one vector.
 """
 
 from __future__ import annotations

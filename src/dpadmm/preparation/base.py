@@ -89,7 +89,9 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "drop them: a share of the model's budget pays, and the model's ledger is charged",
             )
         if self.n_rows is not None:
-            raise InvalidParameter(f"{type(self).__name__} with n_rows, in a model", "n_rows of the model", "move it")
+            raise InvalidParameter(
+                f"{type(self).__name__} with n_rows, in a model", "n_rows given to the model", "give it to the model"
+            )
         require_plain(self.get_params(deep=False))
         self._check(n_features, sparse_rows)
 

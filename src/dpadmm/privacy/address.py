@@ -1,4 +1,4 @@
-"""Addresses of servers: told from names of files, and never shown with a password."""
+"""Addresses of servers: how they are recognised, and how they are printed without a password."""
 
 from __future__ import annotations
 

@@ -187,7 +187,11 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
 
     def _require_granular(self) -> None:
         if Arithmetic.parse(self._model().arithmetic) is not Arithmetic.GRANULAR:
-            raise InvalidParameter("a search in exact arithmetic", "arithmetic='granular'", "scores are not exact")
+            raise InvalidParameter(
+                "a search in exact arithmetic",
+                "arithmetic='granular'",
+                "leave arithmetic out: scores of a search are not exact",
+            )
 
     def _payment(self) -> tuple[Payment, bool]:
         """Who pays, and whether the noise can be repeated."""

@@ -122,10 +122,10 @@ def _require_known(part: Part, relation: Relation) -> None:
 def _require_enough_noise(part: Part, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
-            f"given {part.count} subsampled releases with noise "
-            f"{rounded_down(part.noise_multiplier / relation.record_distance)} times the sensitivity; "
-            "expected at least 0.2 times for more than 1000 releases; "
-            "use a smaller epsilon, fewer steps or a larger batch"
+            f"Got {part.count} subsampled releases with noise "
+            f"{rounded_down(part.noise_multiplier / relation.record_distance)} times the sensitivity. "
+            "Expected at least 0.2 times for more than 1000 releases. "
+            "Use a smaller epsilon, fewer steps or a larger batch."
         )
 
 
@@ -201,8 +201,8 @@ def _spacing(found: list[Pair], sketches: list[tuple[float, float]], widening: f
     interval = max(min(widening * FINE * deviation, WIDEST), least)
     if interval > widening * COARSE * deviation or reach > LARGEST_LOSS:
         raise CannotCertify(
-            f"given {count} releases with privacy losses up to {reach:.3g}, which need a lattice of more than "
-            f"{MAX_POINTS} points; expected a smaller one; use more noise, fewer steps or a larger batch"
+            f"Got {count} releases with privacy losses up to {reach:.3g}, which need a lattice of more than "
+            f"{MAX_POINTS} points. Expected a smaller one. Use more noise, fewer steps or a larger batch."
         )
     return interval
 

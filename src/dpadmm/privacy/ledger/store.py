@@ -119,7 +119,7 @@ def unwritable(place: str, why: str) -> FileProblem:
     return FileProblem(
         f"the ledger {place}, which cannot be used ({why})",
         "a place that can be read, written and has space",
-        "make it so; nothing was recorded by this step, and what was recorded before stands",
+        "mend the place; nothing was recorded by this step, and earlier records stand",
     )
 
 

@@ -159,8 +159,9 @@ def calibrate_search(
     ended = bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
     if ended is None or found is None:
         raise CannotCertify(
-            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for a search with "
-            f"{repetitions.text} trials; expected a noise level that certifies it; use fewer trials or a larger epsilon"
+            f"Got epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for a search with "
+            f"{repetitions.text} trials. Expected a budget for which a noise level is found. "
+            "Use fewer trials or a larger epsilon."
         )
     return found
 
@@ -197,9 +198,7 @@ def require_any_agreement(plan: Plan | SearchPlan) -> None:
         require_agreement(run)
     wrong = next((otherwise for holds, otherwise in _claims(plan) if not holds), None)
     if wrong is not None:
-        raise PromiseBroken(
-            f"given a search {wrong}; expected numbers that agree; discard the plan and calibrate again"
-        )
+        raise PromiseBroken(f"Got a search {wrong}. Expected numbers that agree. Discard the plan and calibrate again.")
 
 
 def _claims(plan: SearchPlan) -> Iterator[tuple[bool, str]]:
