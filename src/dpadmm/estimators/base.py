@@ -34,11 +34,9 @@ from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.randomness import make_streams
 from dpadmm.rows.protocol import Rows
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
@@ -172,33 +170,32 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             return self._fit(X, y, public_weight)
 
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
-        from dpadmm.privacy.ledger import Payment
+        from dpadmm.sessions import Session
 
         require_plain(self.get_params(deep=False))
         require_nothing_learned_before(self)
-        streams = make_streams(self.random_state)
-        payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
-        prepared = self.prepare(table, y, public_weight, payment.check)
+        session = Session(self.ledger, self.dataset, self.random_state)
+        prepared = self.prepare(table, y, public_weight, session.afford)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
-        work = [work_of(query, features, table) for query in recipe.plan.queries]
-        engine = kernels.choose(*work)
+        sizes = [work_of(query, features, table) for query in recipe.plan.queries]
+        engine = kernels.choose(*sizes)
         settings = [self.get_params(deep=False)]
         announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, settings, features=features))
-        kernels.announce(engine, *work)
-        with payment.reserving(recipe.plan):
-            oracle = PrivateOracle(prepared.rows, recipe.plan, streams)
-            with progress_observer(bool(self.verbose), recipe.solver.name) as observe, kernels.use(engine):
+        kernels.announce(engine, *sizes)
+        with session.carrying_out(recipe.plan, engine) as work:
+            oracle = work.oracle(prepared.rows)
+            with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
                 prepared = self._answered(prepared, oracle)
                 solver, problem = prepared.recipe.solver, prepared.recipe.problem
                 asked = self._listen(oracle, prepared.recipe, bool(prepared.declaration.budgeted.all))
                 solution = run(solver, problem, asked, (observe,))
-            oracle.require_promise_kept()
-            payment.commit(oracle.spent, solution.coefficients)
+            work.release(solution.coefficients)
         validate_data(self, named(table), skip_check_array=True)
         if target.classes is not None:
             self.classes_ = target.classes
-        self._release(prepared, solution.coefficients, seeded=not streams.secret)
+        self._release(prepared, solution.coefficients)
+        self.privacy_ = work.statement(prepared.recipe.solver.name, prepared.assumptions)
         if isinstance(asked, Listener):
             self._transcript = asked.transcript(solver, problem)
         return self
@@ -260,7 +257,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self._store(self.weights_)
         return self
 
-    def _release(self, prepared: Prepared, weights: NDArray[np.float64], seeded: bool) -> None:
+    def _release(self, prepared: Prepared, weights: NDArray[np.float64]) -> None:
         recipe = prepared.recipe
         self.row_map_ = prepared.rowmap
         if prepared.graph is not None:
@@ -268,7 +265,6 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self.weights_ = weights
         self.n_iter_ = recipe.solver.steps
         self.plan_ = recipe.plan
-        self.privacy_ = PrivacyStatement.of(recipe.plan, recipe.solver.name, prepared.assumptions, seeded)
         self._store(weights)
 
     def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:

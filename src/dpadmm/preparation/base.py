@@ -19,18 +19,15 @@ from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.address import PlaceParameter
-from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.ledger import Payment
-from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything
-from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from dpadmm.sessions import Session
 
 Array = NDArray[np.float64]
 
@@ -106,10 +103,9 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, table: Any) -> Self:
         require_plain(self.get_params(deep=False))
         require_nothing_learned_before(self)
-        streams = make_streams(self.random_state)
-        payment = Payment(self.ledger, self.dataset, seeded=not streams.secret)
+        session = Session(self.ledger, self.dataset, self.random_state)
         budget = self._own_budget()
-        payment.check(budget)
+        session.afford(budget)
         require_policy(self.invalid_rows)
         X = feature_table(table, self.invalid_rows == "zero", self)
         n_features = int(X.shape[1])
@@ -117,20 +113,20 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         nominal, assumed = nominal_rows(self.n_rows, X.shape[0], budget.relation)
         rowmap = self._row_map(n_features)
         plan = calibrate(budget, [self.request(n_features)], Everything(), nominal)
-        payment.check(plan)
+        session.afford(plan)
         if self.invalid_rows == "error":
             require_finite(X)
         rows = LocalRows(PackedRows.of(rowmap, X), np.zeros(X.shape[0]), Squared(), rowmap.row_norm)
-        with payment.reserving(plan):
-            oracle = PrivateOracle(rows, plan, streams)
-            learned, released = self._learn(oracle, rowmap, n_features)
-            oracle.require_promise_kept()
-            payment.commit(oracle.spent, released)
+        with session.carrying_out(plan) as work:
+            learned, released = self._learn(work.oracle(rows), rowmap, n_features)
+            work.release(released)
         validate_data(self, named(table), skip_check_array=True)
         for name, value in learned.items():
             setattr(self, name, value)
         form = public_form(table, X, refuses=self.invalid_rows == "error")
-        self._state(plan, (*assumed, *on_invalid_rows(self.invalid_rows), *form), seeded=not streams.secret)
+        assumptions = (*assumed, *on_invalid_rows(self.invalid_rows), *form, NOTHING_ELSE, COSTS_IN_ADDITION)
+        self.plan_ = plan
+        self.privacy_ = work.statement(type(self).__name__, assumptions, subject="transformer")
         return self
 
     def _own_budget(self) -> Budget:
@@ -141,12 +137,6 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "give it a budget; a pipeline costs the total of all its parts",
             )
         return Budget(self.epsilon, self.delta, Relation.parse(self.relation))
-
-    def _state(self, plan: Plan, assumptions: tuple[str | Assumption, ...], seeded: bool) -> None:
-        self.plan_ = plan
-        self.privacy_ = PrivacyStatement.of(
-            plan, type(self).__name__, (*assumptions, NOTHING_ELSE, COSTS_IN_ADDITION), seeded, subject="transformer"
-        )
 
     def _rows(self, X: Any) -> Any:
         """Rows to transform."""

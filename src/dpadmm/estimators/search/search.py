@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.validation import validate_data
 
-from dpadmm import kernels
 from dpadmm.cells.holders import named
 from dpadmm.declare.budgeted_steps import BudgetedSteps
 from dpadmm.declare.declaration import Declaration
@@ -30,10 +29,8 @@ from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, di
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.estimators.search.winner import SpeaksForItsWinner
 from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.ledger import Payment
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
@@ -41,7 +38,8 @@ from dpadmm.privacy.selection.plan import search_accountant
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score
-from dpadmm.randomness import make_selection_stream, make_streams
+from dpadmm.randomness import make_selection_stream
+from dpadmm.sessions import Session
 
 LEAST = 0.95
 """Share of the budget's ε that every search spends: what a ledger is asked for before the table is looked at."""
@@ -177,9 +175,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         self._candidates()
         search_accountant(self.accountant)
         check_share(self.validation)
-        payment, _ = self._payment()
+        session = self._session()
         if self._model().ledger is not None:
-            payment.check(self._least_plan())
+            session.afford(self._least_plan())
 
     def _require_plain(self) -> None:
         require_plain(self.get_params(deep=False))
@@ -193,11 +191,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
                 "leave arithmetic out: scores of a search are not exact",
             )
 
-    def _payment(self) -> tuple[Payment, bool]:
-        """Who pays, and whether the noise can be repeated."""
+    def _session(self) -> Session:
         model = self._model()
-        seeded = not make_streams(model.random_state).secret
-        return Payment(model.ledger, model.dataset, seeded), seeded
+        return Session(model.ledger, model.dataset, model.random_state)
 
     def _model(self) -> PrivateLinearModel:
         if not isinstance(self.estimator, PrivateLinearModel):
@@ -279,7 +275,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
     def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
         require_nothing_learned_before(self)
         self.check()
-        model, (payment, seeded) = self._model(), self._payment()
+        model, session = self._model(), self._session()
         stream = make_selection_stream(model.random_state)
         given = in_memory(table, y, model.invalid_rows, model)
         X, y = given.X, given.y
@@ -290,19 +286,20 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             require_room(Sizes.of(nominal, self.validation), X.shape[0])
         overrides = self._overrides(target.classes)
         plan = self._plan(nominal, X.shape[1], overrides, weights is not None)
-        payment.check(plan)
+        session.afford(plan)
         self._require_usable_steps(X)
         encoded_targets(given, target, model.invalid_rows)
         engine = engine_of(plan, X)
         announce(self.remarks(plan))
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
-        with payment.reserving(plan), kernels.use(engine):
-            lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, seeded)
+        with session.carrying_out(plan, engine) as work:
+            lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, session.seeded)
             training, validation = divide(X, y, weights, sizes, declared, stream)
             bench = Bench(
                 model,
                 target,
                 plan,
+                work,
                 training,
                 validation,
                 self._score(),
@@ -310,7 +307,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             )
             winner = best_of(bench, lots)
             best = winner.model or model_of_zeros(bench, X.shape[1])
-            payment.commit(plan.event, best.weights_)
+            work.release(best.weights_)
         assumptions = (
             *target.assumptions,
             *((DECLARED,) if weights is not None or target.weigh is not None else ()),
@@ -320,7 +317,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             NOTHING_ELSE,
             *given.assumptions,
         )
-        self._release(table, best, winner, plan, assumptions, seeded)
+        solver = best.privacy_.solvers[0] if winner.model is not None else "none"
+        statement = work.statement(solver, assumptions, candidates=len(self._candidates()))
+        self._release(table, best, winner, plan, statement)
         return self
 
     def _release(
@@ -329,12 +328,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         best: PrivateLinearModel,
         winner: Trial,
         plan: SearchPlan,
-        assumptions: tuple[str | Assumption, ...],
-        seeded: bool,
+        statement: PrivacyStatement,
     ) -> None:
         """The winner speaks for the whole search: what its own fit promised would be too little."""
-        solver = best.privacy_.solvers[0] if winner.model is not None else "none"
-        statement = PrivacyStatement.of(plan, solver, assumptions, seeded, candidates=len(self._candidates()))
         asked = self._model().get_params(deep=False)
         chosen = winner.candidate if winner.model is not None else None
         best.set_params(**{**asked, **(chosen or {})})

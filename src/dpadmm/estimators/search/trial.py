@@ -14,12 +14,11 @@ from dpadmm.errors import PromiseBroken
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.parts import Part
-from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.scores import Score
-from dpadmm.randomness import make_streams
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
+from dpadmm.sessions import Work
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +43,7 @@ class Bench:
     estimator: PrivateLinearModel
     target: Target
     plan: SearchPlan
+    work: Work
     training: Part
     validation: Part
     score: Score
@@ -75,7 +75,7 @@ class Bench:
         table = PackedRows.of(model.row_map_, self.validation.X, valid)
         rows = ScoredRows(table, encoded, self.target.loss, self.score, weights)
         # Another seed than the fit's: one noise must never be drawn twice, not even in a test.
-        oracle = PrivateOracle(rows, self.plan.score, make_streams(None if seed is None else seed + 1))
+        oracle = self.work.trial(self.plan.score, rows, None if seed is None else seed + 1)
         answer = oracle.score(model.weights_)
         oracle.require_promise_kept()
         return answer + 0.5

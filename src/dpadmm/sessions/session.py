@@ -1,0 +1,139 @@
+"""check → reserve → ask → keep → commit → state: the order in which every promise is kept, written down once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from dpadmm import kernels
+from dpadmm.errors import PromiseBroken
+from dpadmm.oracles.base import PrivateOracle
+from dpadmm.privacy.assumptions import Assumption
+from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.ledger import Payment
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection import SearchPlan
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.randomness import Streams, make_streams
+from dpadmm.rows.protocol import Rows
+
+Promise = Plan | SearchPlan
+
+
+class Session:
+    """One promise on one data set: who pays, and whose noise hides the rows.
+
+    Estimators, transformers and searches go through their promise here; so can whatever else asks rows by a plan.
+
+    Parameters
+    ----------
+    ledger : None, Ledger, str or Path
+        Who keeps the record of what is spent.
+    dataset : str or None
+        Whose budget is charged.
+    seed : int or None
+        None takes the noise from the operating system; an int makes it repeatable, and the release NOT private.
+
+    Notes
+    -----
+    *Formal guarantees.* Nothing is asked before the whole plan is charged. Nothing is stated before the answered queries
+    are those of the plan. Whatever ends the work early leaves the plan charged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpadmm.declare.declaration import Declaration
+    >>> from dpadmm.privacy.budget import Budget
+    >>> from dpadmm.problem import Logistic
+    >>> from dpadmm.rows.local import LocalRows
+    >>> from dpadmm.solvers.base import run
+    >>> made = Declaration(budget=Budget(1.0, 1e-3), loss=Logistic(), n_rows=100, n_features=1).recipe
+    >>> session = Session(seed=0)
+    >>> session.afford(made.plan)
+    >>> rows = LocalRows(np.full((100, 2), 0.5), np.ones(100), Logistic())  # a feature and the intercept
+    >>> with session.carrying_out(made.plan) as work:
+    ...     solution = run(made.solver, made.problem, work.oracle(rows))
+    ...     work.release(solution.coefficients)
+    >>> work.statement(made.solver.name, ()).epsilon
+    1.0
+    """
+
+    def __init__(self, ledger: object = None, dataset: str | None = None, seed: int | None = None) -> None:
+        self.streams = make_streams(seed)
+        self._payment = Payment(ledger, dataset, seeded=self.seeded)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise can be repeated: then nothing is private."""
+        return not self.streams.secret
+
+    def afford(self, wanted: Budget | Promise) -> None:
+        """Refuse, before a row is read, what the ledger would refuse to pay for. Charges nothing."""
+        self._payment.check(wanted)
+
+    @contextmanager
+    def carrying_out(self, promise: Promise, engine: kernels.Name | None = None) -> Iterator[Work]:
+        """Charge the whole promise for the work within, which must end with `Work.release`.
+
+        `engine` names the kernels for the work; without one those in use stay.
+        """
+        with ExitStack() as held:
+            held.enter_context(self._payment.reserving(promise))
+            if engine is not None:
+                held.enter_context(kernels.use(engine))
+            work = Work(promise, self._payment, self.streams)
+            yield work
+            work.require_released()
+
+
+class Work:
+    """What may be done under a promise that was charged."""
+
+    def __init__(self, promise: Promise, payment: Payment, streams: Streams) -> None:
+        self._promise, self._payment, self._streams = promise, payment, streams
+        self._oracle: PrivateOracle | None = None
+        self._released = False
+
+    def oracle(self, rows: Rows) -> PrivateOracle:
+        """The one oracle that answers the plan of a fit."""
+        if self._oracle is not None or not isinstance(self._promise, Plan):
+            raise PromiseBroken("Got a second oracle for one plan. Expected one: a plan is carried out once.")
+        self._oracle = PrivateOracle(rows, self._promise, self._streams)
+        return self._oracle
+
+    def trial(self, part: Plan, rows: Rows, seed: int | None) -> PrivateOracle:
+        """An oracle for one run within a search, with noise of its own. How many runs there are stays secret."""
+        if isinstance(self._promise, Plan) or part not in self._promise.runs:
+            raise PromiseBroken("Got a run of another plan than the search was certified for. Expected one of its own.")
+        return PrivateOracle(rows, part, make_streams(seed))
+
+    def release(self, numbers: ArrayLike) -> None:
+        """Note in the ledger that the promise was carried out, and what was released; refuse if it was not."""
+        spent: Any = self._promise.event
+        if isinstance(self._promise, Plan):
+            if self._oracle is None:
+                raise PromiseBroken("Got a release before anything was asked. Expected the queries of the plan.")
+            self._oracle.require_promise_kept()
+            spent = self._oracle.spent
+        self._payment.commit(spent, numbers)
+        self._released = True
+
+    def require_released(self) -> None:
+        """Refuse to end as if all were well when nothing was released: the charge stays."""
+        if not self._released:
+            raise PromiseBroken("Got work that ended without a release. Expected one. The reserved budget is spent.")
+
+    def statement(
+        self,
+        solver: str,
+        assumptions: Iterable[str | Assumption],
+        subject: str = "model",
+        candidates: int = 0,
+    ) -> PrivacyStatement:
+        """What was promised, once it was kept."""
+        self.require_released()
+        seeded = not self._streams.secret
+        return PrivacyStatement.of(self._promise, solver, assumptions, seeded, subject, candidates)
