@@ -39,8 +39,8 @@ class Session:
 
     Notes
     -----
-    *Formal guarantees.* Nothing is asked before the whole plan is charged. Nothing is stated before the answered queries
-    are those of the plan. Whatever ends the work early leaves the plan charged.
+    *Formal guarantees.* Nothing is asked before the whole plan is charged. Nothing is stated unless the answered
+    queries are those of the plan. Whatever ends the work early leaves the plan charged.
 
     Examples
     --------
