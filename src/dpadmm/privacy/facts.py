@@ -164,10 +164,7 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON keeps it."""
-        fields = asdict(self)
-        fields |= {"assumptions": [each.to_dict() for each in self.assumptions]}
-        if self.search is not None:
-            fields["search"] |= {"repetitions": self.search.repetitions.to_dict()}
+        fields = asdict(self) | {"assumptions": [each.to_dict() for each in self.assumptions]}
         return {"version": VERSION, **{key: _as_json(value) for key, value in fields.items()}}
 
     @classmethod
