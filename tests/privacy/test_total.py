@@ -32,7 +32,7 @@ from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.composition import _set_aside, compose_plans
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.wording import version1 as words
+from dpadmm.privacy.wording import version1_words as words
 from dpadmm.problem.smoothers import RingLaplacian
 from tests.version1 import stated
 
