@@ -147,6 +147,8 @@ class Facts:
 
     def __post_init__(self) -> None:
         Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        # Only a total of parts of earlier versions has something to quote.
+        _known(self.subject == "composition" or not self.assumes("as-stored"))
         _known(self.subject in SUBJECTS and self.arithmetic in list(Arithmetic))
         _known(all(claim in CITATIONS or claim == SENSITIVITIES for claim in self.proofs))
 
