@@ -6,8 +6,8 @@ from typing import Any
 
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.version1 import VersionOne
-from dpadmm.privacy.wording import version1 as words
-from dpadmm.privacy.wording.version1 import SAFE, Sides
+from dpadmm.privacy.wording import version1_words as words
+from dpadmm.privacy.wording.version1_words import SAFE, Sides
 
 
 def stated(model: Any, sides: Sides = SAFE, **changed: Any) -> PrivacyStatement:

@@ -33,11 +33,11 @@ from dpadmm.privacy.assumptions import PARAMETERS
 from dpadmm.privacy.ledger import verify
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.statistics import STATISTICS
-from dpadmm.privacy.wording import assumptions, sentence, short
+from dpadmm.privacy.wording import assumption_words, sentence, short
 from tests.attacks.printed_inputs import training, write_table
 
 STORED = Path(__file__).parents[1] / "golden" / "stored"
-WORDINGS = (sentence, short, assumptions)
+WORDINGS = (sentence, short, assumption_words)
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (300, 3))
 Y = (X[:, 0] > 0).astype(int)
@@ -61,8 +61,8 @@ def silenced(value: Any) -> Any:
         return "x"
     if isinstance(value, dict):
         return {key: silenced(each) for key, each in value.items()}
-    if isinstance(value, assumptions.Words):
-        return assumptions.Words("x", "")
+    if isinstance(value, assumption_words.Phrase):
+        return assumption_words.Phrase("x", "")
     return tuple(map(silenced, value)) if isinstance(value, tuple) else value
 
 
@@ -205,12 +205,12 @@ def test_commands_end_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_assumption_has_words_and_every_word_its_parameter() -> None:
-    assert set(assumptions.WORDS) == set(PARAMETERS)
+    assert set(assumption_words.WORDS) == set(PARAMETERS)
     for key, names in PARAMETERS.items():
         given = {"subject": "model", **dict.fromkeys(names, "7")}
-        filled = "".join(assumptions.WORDS[key]).format(**given)
+        filled = "".join(assumption_words.WORDS[key]).format(**given)
         assert "{" not in filled
-        assert all("{" + name + "}" in "".join(assumptions.WORDS[key]) for name in names)
+        assert all("{" + name + "}" in "".join(assumption_words.WORDS[key]) for name in names)
 
 
 def test_statements_of_both_versions_survive_json() -> None:

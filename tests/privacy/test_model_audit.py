@@ -20,7 +20,7 @@ from dpadmm.privacy.implied import restated
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.wording.version1 import EARLIER, SAFE
+from dpadmm.privacy.wording.version1_words import EARLIER, SAFE
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_selection_stream, make_streams

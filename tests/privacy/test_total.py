@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from unittest import mock
 
@@ -30,7 +31,10 @@ from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.composition import _set_aside, compose_plans
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording import version1_words as words
 from dpadmm.problem.smoothers import RingLaplacian
+from tests.version1 import stated
 
 ROWS = np.random.default_rng(0)
 X = ROWS.uniform(-1, 1, (400, 4))
@@ -148,6 +152,20 @@ class TestWhatCounts:
         with pytest.raises(SchemeMismatch, match="ledger") as refusal:
             compose_statements(hidden, batches)
         assert "accountant=" not in str(refusal.value)
+
+
+class TestPartsOfEarlierVersions:
+    def test_their_further_assumptions_are_quoted_and_standing_ones_said_once(self, clipper, plain):
+        extra = "the hospital trained it on a Tuesday"
+        earlier = stated(plain, assumptions=(*words.assumptions(plain.privacy_.facts), extra))
+        part = model(solver="dp-gd", steps=5).fit(X, Y)
+        part.plan_, part.privacy_ = plain.plan_, earlier
+        said = compose_statements(clipper, part)
+        assert said.facts.solvers == ("PrivateQuantileClipper", "dp-gd")
+        assert said.assumptions.count(extra) == 1
+        assert [key for key in keys(said) if key == "as-stored"] == ["as-stored"]
+        assert said.epsilon == compose_statements(clipper, plain).epsilon
+        assert PrivacyStatement.from_dict(json.loads(said.to_json())) == said
 
 
 class TestArithmetic:

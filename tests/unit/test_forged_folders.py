@@ -158,6 +158,7 @@ class TestWhatFollowsFromThePlan:
         "said",
         [
             {"assumptions": [{"key": "nothing-to-fear"}]},
+            {"assumptions": [{"key": "as-stored", "words": "nothing of this matters"}]},
             {"assumptions": [{"key": "at-most-times-the-rows"}]},
             {"unit": {"kind": "galaxy", "number": 60}},
             {"proofs": ["trust me"]},

@@ -12,7 +12,7 @@ from dpadmm import DPLogisticRegression, DPSearchCV
 from dpadmm.cli.promise import promise_pairs
 from dpadmm.privacy.facts import Outlook
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.wording.assumptions import WORDS
+from dpadmm.privacy.wording.assumption_words import WORDS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))

@@ -14,12 +14,12 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators import DPLogisticRegression, DPSearchCV
-from dpadmm.privacy.assumptions import assumed
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording.assumption_words import WORDS, Phrase
 from dpadmm.report import (
     REPORT_FILES,
     Coefficients,
@@ -42,8 +42,7 @@ def plan() -> Plan:
 
 
 def report(names: tuple[str, ...] = ("age", "<b>$x^2$</b>", "=cmd()"), seeded: bool = False) -> Report:
-    sky = assumed("as-stored", words="the sky is <blue>")
-    statement = PrivacyStatement.of(plan(), "full-admm", (sky,), seeded)
+    statement = PrivacyStatement.of(plan(), "full-admm", ("rows-public",), seeded)
     values = np.linspace(-1, 1, len(names))[None, :]
     coefficients = Coefficients(names, ("score",), values, np.array([0.5]))
     return Report("A <title>", "sub & title", (("accuracy", "97 %"),), statement, plan(), coefficients, "log-odds")
@@ -64,7 +63,8 @@ def test_folder_holds_every_file(tmp_path: Path) -> None:
     assert (tmp_path / "report.html").stat().st_size < 300_000
 
 
-def test_page_is_escaped_and_needs_nothing_from_elsewhere() -> None:
+def test_page_is_escaped_and_needs_nothing_from_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORDS, "rows-public", Phrase("the sky is <blue>"))
     page = report_page(report(), PNG)
     assert "A &lt;title&gt;" in page
     assert "sub &amp; title" in page

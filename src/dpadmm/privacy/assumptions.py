@@ -1,4 +1,4 @@
-"""What has to be true outside the library, as keys; `privacy/wording/assumptions.py` has the words."""
+"""What has to be true outside the library, as keys; `privacy/wording/assumption_words.py` has the words."""
 
 from __future__ import annotations
 

@@ -147,6 +147,8 @@ class Facts:
 
     def __post_init__(self) -> None:
         Budget(self.epsilon, self.delta, Relation.parse(self.relation))
+        # Only a total of parts of earlier versions has something to quote.
+        _known(self.subject == "composition" or not self.assumes("as-stored"))
         _known(self.subject in SUBJECTS and self.arithmetic in list(Arithmetic))
         _known(all(claim in CITATIONS or claim == SENSITIVITIES for claim in self.proofs))
 
@@ -164,10 +166,7 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON keeps it."""
-        fields = asdict(self)
-        fields |= {"assumptions": [each.to_dict() for each in self.assumptions]}
-        if self.search is not None:
-            fields["search"] |= {"repetitions": self.search.repetitions.to_dict()}
+        fields = asdict(self) | {"assumptions": [each.to_dict() for each in self.assumptions]}
         return {"version": VERSION, **{key: _as_json(value) for key, value in fields.items()}}
 
     @classmethod

@@ -12,8 +12,8 @@ from dpadmm.privacy.facts import Facts
 from dpadmm.privacy.implied import facts_of
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection.plan import SearchPlan
-from dpadmm.privacy.wording import version1 as words
-from dpadmm.privacy.wording.version1 import EARLIER, SAFE, Sides
+from dpadmm.privacy.wording import version1_words as words
+from dpadmm.privacy.wording.version1_words import EARLIER, SAFE, Sides
 from dpadmm.stored import entries, reading, record, texts
 
 WORDED_BY = "0.1.0"

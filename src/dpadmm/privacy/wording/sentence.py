@@ -20,7 +20,7 @@ from dpadmm.privacy.facts import (
 )
 from dpadmm.privacy.proofs import CITATIONS, SENSITIVITIES, of_pages
 from dpadmm.privacy.statistics import STATISTICS
-from dpadmm.privacy.wording.assumptions import worded
+from dpadmm.privacy.wording.assumption_words import worded
 from dpadmm.privacy.wording.rounding import rounded_down, rounded_up
 
 ARITHMETIC = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpadmm.privacy.facts import FULL, HIDDEN_PASSES, Facts, QueryFacts
-from dpadmm.privacy.wording.assumptions import in_short
+from dpadmm.privacy.wording.assumption_words import in_short
 from dpadmm.privacy.wording.rounding import rounded_down, rounded_up
 from dpadmm.privacy.wording.sentence import BESIDE_UNITS, UNITS
 

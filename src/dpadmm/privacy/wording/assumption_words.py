@@ -8,86 +8,86 @@ from typing import NamedTuple
 from dpadmm.privacy.assumptions import Assumption
 
 
-class Words(NamedTuple):
+class Phrase(NamedTuple):
     """One assumption; `reason` says more in the statement and is left out where space is short."""
 
     what: str
     reason: str = ""
 
 
-WORDS: dict[str, Words] = {
-    "declared-beforehand": Words("parameters, bounds and penalties were chosen without looking at these rows"),
-    "declared-but-learned": Words(
+WORDS: dict[str, Phrase] = {
+    "declared-beforehand": Phrase("parameters, bounds and penalties were chosen without looking at these rows"),
+    "declared-but-learned": Phrase(
         "parameters, bounds and penalties, but for what these queries learned, were chosen without looking at "
         "these rows"
     ),
-    "not-selected": Words(
+    "not-selected": Phrase(
         "this {subject} was not chosen among others by scores on private rows",
         ", as in GridSearchCV: such a selection is not covered, neither here nor by a ledger (DPSearchCV is a search "
         "that is)",
     ),
-    "noise-secret": Words("the noise and its generator stay secret"),
-    "order-secret": Words("the order in which rows were visited stays secret"),
-    "batches-secret": Words("the sampled batches stay secret"),
-    "final-state-only": Words(
+    "noise-secret": Phrase("the noise and its generator stay secret"),
+    "order-secret": Phrase("the order in which rows were visited stays secret"),
+    "batches-secret": Phrase("the sampled batches stay secret"),
+    "final-state-only": Phrase(
         "nobody saw an earlier state than the last one", ", nor the order of the rows: only the final state is covered"
     ),
-    "trials-secret": Words(
+    "trials-secret": Phrase(
         "the number of trials stays secret, and so does the time the search took",
         ": together with the model they would reveal more than the model alone",
     ),
-    "parts-drawn-blindly": Words("which rows train and which score was decided without looking at them"),
-    "candidates-listed-beforehand": Words("the candidates were listed without looking at these rows"),
-    "at-most-twice-the-rows": Words(
+    "parts-drawn-blindly": Phrase("which rows train and which score was decided without looking at them"),
+    "candidates-listed-beforehand": Phrase("the candidates were listed without looking at these rows"),
+    "at-most-twice-the-rows": Phrase(
         "the table has at most twice the declared rows",
         ": a search refuses a longer one, which reveals that it is longer",
     ),
-    "classes-declared": Words("the classes were declared without looking at these rows"),
-    "classes-public": Words("the set of class labels was read from the table and is public knowledge"),
-    "rows-public": Words("the number of rows is public"),
-    "rows-treated-as-public": Words(
+    "classes-declared": Phrase("the classes were declared without looking at these rows"),
+    "classes-public": Phrase("the set of class labels was read from the table and is public knowledge"),
+    "rows-public": Phrase("the number of rows is public"),
+    "rows-treated-as-public": Phrase(
         "the number of rows was treated as public",
         ", so that removing a row means replacing it by an empty one; declare n_rows to protect the row count too",
     ),
-    "rows-declared": Words("the nominal row count n_rows was declared from public knowledge"),
-    "at-most-times-the-rows": Words(
+    "rows-declared": Phrase("the nominal row count n_rows was declared from public knowledge"),
+    "at-most-times-the-rows": Phrase(
         "the table has at most {times} times that many rows",
         ": a longer one is refused, which reveals that it is longer",
     ),
-    "at-least-one-row": Words(
+    "at-least-one-row": Phrase(
         "the table has at least one row", ": an empty one is refused, which reveals that it is empty"
     ),
-    "rows-as-declared": Words(
+    "rows-as-declared": Phrase(
         "every row fits what was declared",
         ": an invalid row would have stopped training, which reveals that one exists",
     ),
-    "weights-public": Words("weights are public constants, chosen without looking at these rows"),
-    "single-precision": Words(
+    "weights-public": Phrase("weights are public constants, chosen without looking at these rows"),
+    "single-precision": Phrase(
         "the table is of a type of single precision, which was chosen without looking at its cells and is public"
     ),
-    "rows-equally-long": Words(
+    "rows-equally-long": Phrase(
         "all rows of the list have as many cells as each other",
         ": a row of another length would have stopped training, which reveals that one exists",
     ),
-    "dask-trusted": Words(
+    "dask-trusted": Phrase(
         "all processes and machines that Dask used, with their logs and files, are trusted with the rows",
         ", and Dask could compute every partition: a failure would have stopped training, which reveals that one "
         "happened",
     ),
-    "nothing-else-learned": Words(
+    "nothing-else-learned": Phrase(
         "nothing else that learned from these rows beforehand is covered",
         ": a scaler, an imputation or a selection of features that was fitted on them is not private",
     ),
-    "costs-in-addition": Words(
+    "costs-in-addition": Phrase(
         "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
     ),
-    "fixed-in-advance": Words(
+    "fixed-in-advance": Phrase(
         "the plans of all parts were fixed in advance",
         ": which parts there are, with which budgets, and when to stop was not decided after looking at what an "
         "earlier part released (this total does not hold otherwise; the limit of a ledger does)",
     ),
-    "functions-row-by-row": Words("each function in the pipeline maps a row by itself, without looking at others"),
-    "as-stored": Words("{words}"),
+    "functions-row-by-row": Phrase("each function in the pipeline maps a row by itself, without looking at others"),
+    "as-stored": Phrase("{words}"),
 }
 """By key; the words in braces are parameters of the assumption, or the subject of the statement."""
 
