@@ -118,7 +118,7 @@ def accuracy(name: str, epsilon: float, seed: int) -> tuple[float, bool]:
 
 
 def _asked(model: DPLogisticRegression) -> bool:
-    return any("curvature" in mechanism for mechanism in model.privacy_.to_dict()["mechanisms"])
+    return any(query.kind == "curvature" for query in model.plan_.queries)
 
 
 def compared(measure: Any, name: str, epsilon: float, seeds: int) -> list[str]:

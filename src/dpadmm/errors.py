@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 SPENT = "It ended early: nothing was released, and the reserved budget counts as spent."
 """Noted with whatever ends a fit between its charge and its release."""
 LONGEST = 600
 """Letters of each part of a message: what a caller passed may be of any length."""
+FIRST_WORD = re.compile(r"^[a-z]+(?=[ ,;:.]|$)")
+"""A word that can begin a sentence; the name of a parameter or of a command in quotes stays as it is."""
 
 
 def shown(value: object) -> str:
@@ -24,6 +28,18 @@ def shown(value: object) -> str:
         return repr(value)
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def three_sentences(given: str, expected: str, do: str) -> str:
+    """What was given, what would have been accepted, and the next step.
+
+    Examples
+    --------
+    >>> three_sentences("no --out", "--out DIR, the folder to make", "add --out")
+    'Got no --out. Expected --out DIR, the folder to make. Add --out.'
+    """
+    parts = (f"Got {given}", f"Expected {expected}", FIRST_WORD.sub(lambda word: word[0].capitalize(), do, count=1))
+    return " ".join(part if part.endswith((".", "?")) else f"{part}." for part in parts)
 
 
 class DpadmmError(Exception):
@@ -45,7 +61,7 @@ class InputError(DpadmmError, ValueError):
 
     def __init__(self, given: str, expected: str, do: str) -> None:
         self.given, self.expected, self.do = map(_shortened, (given, expected, do))
-        super().__init__(f"given {self.given}; expected {self.expected}; {self.do}")
+        super().__init__(three_sentences(self.given, self.expected, self.do))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         return type(self), (self.given, self.expected, self.do)
@@ -81,6 +97,10 @@ class UnsupportedProblem(InputError):
 
 class FileProblem(InputError):
     """A model, plan or report file cannot be read or written."""
+
+
+class DamagedRecord(FileProblem):
+    """The record of a ledger is not as this library wrote it."""
 
 
 class UncertainCharge(FileProblem):

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from dpadmm.errors import FileProblem, shown
 from dpadmm.signals import HeldSignals
 
 HIDDEN = ".dpadmm-"
@@ -33,6 +34,16 @@ def cache_directory(kind: str) -> Path:
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return root / "dpadmm" / kind
+
+
+def usable_path(place: object, what: str) -> Path:
+    """`place` as a path; `FileProblem` for what no file can be called."""
+    if isinstance(place, (str, os.PathLike)):
+        with suppress(TypeError, ValueError):
+            found = Path(place)
+            if b"\0" not in os.fsencode(found):
+                return found
+    raise FileProblem(f"{shown(place)} as the place of {what}", "the name of a file or folder", "correct the name")
 
 
 @contextmanager

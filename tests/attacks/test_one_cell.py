@@ -19,6 +19,7 @@ from dpadmm import (
     PrivateQuantileClipper,
     PrivateSecondMoment,
 )
+from dpadmm.cells.one_cell import label
 from dpadmm.errors import DpadmmError
 from dpadmm.rows.local import LocalRows
 from dpadmm.tables import Schema, encode
@@ -65,8 +66,8 @@ COLUMNS = {
         f"Series {kind}": (lambda cells, kind=kind: framed([[cell] for cell in cells], [kind])["c0"])
         for kind in FRAME_TYPES
     },
-    "array of pyarrow": lambda cells: import_module("pyarrow").array(cells),
-    "chunks of pyarrow": lambda cells: import_module("pyarrow").chunked_array([cells[:3], cells[3:]]),
+    "array of pyarrow": lambda cells: of_pyarrow(cells),
+    "chunks of pyarrow": lambda cells: of_pyarrow(cells, cut=3),
     **{
         f"frame {kind}": (lambda cells, kind=kind: framed([[cell] for cell in cells], [kind]))
         for kind in ("int64", "object")
@@ -76,6 +77,14 @@ COLUMNS = {
         for name, make in (ARRAYS | MASKED).items()
     },
 }
+
+
+def of_pyarrow(cells, cut=None):
+    """An array of pyarrow, or None where it makes another type of the cells: beside one date numbers become dates."""
+    pyarrow = import_module("pyarrow")
+    held = pyarrow.array(cells) if cut is None else pyarrow.chunked_array([cells[:cut], cells[cut:]])
+    changed = sum(label(one) != label(other) for one, other in zip(held.to_pylist(), cells, strict=True))
+    return held if changed <= 1 else None
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +134,9 @@ def facts(rows):
     known = []
     for i in range(X.shape[0]):
         row = X[[i]]
-        stored = (row.indices.tobytes(), row.data.tobytes()) if sparse.issparse(row) else (np.asarray(row).tobytes(),)
+        # A column of categories has one sign for all zeros, which no release shows: docs/proofs/rows.md.
+        numbers = (row.data if sparse.issparse(row) else np.asarray(row)) + X.dtype.type(0)
+        stored = (row.indices.tobytes() if sparse.issparse(row) else None, numbers.tobytes())
         alive = table.factors[i] != 0
         weight = None if rows._weights is None else rows._weights[i].tobytes()
         target = rows._columns[:, i].tobytes()
@@ -264,9 +275,13 @@ def seen_by(search_or_step, X, y):
     return [row for part in (held.training, held.validation) for row in coded(part, held.target)]
 
 
+def coded_bytes(table, kept):
+    return (table.X[kept] + 0.0).tobytes(), table.y[kept].tobytes()
+
+
 def coded(part, target):
     """The rows of a part of a search: numbers and target, or None where the row counts as zero."""
-    found = zip(part.X, *target.encode(part.y), strict=True)
+    found = zip(part.X + 0.0, *target.encode(part.y), strict=True)
     return [(row.tobytes(), int(code)) if known and np.isfinite(row).all() else None for row, code, known in found]
 
 
@@ -307,7 +322,7 @@ def test_searches_transformers_and_schemas():
                 tables = [framed(each, kinds) for each in (rows, replaced(rows, i, j, cell))]
                 one, two = (encode(table, SCHEMA, with_target=True, invalid_rows="zero") for table in tables)
                 kept = np.arange(N) != i
-                if one.X[kept].tobytes() != two.X[kept].tobytes() or one.y[kept].tobytes() != two.y[kept].tobytes():
+                if coded_bytes(one, kept) != coded_bytes(two, kept):
                     tally.defect(f"schema, {kinds[j]}, {type(cell).__name__}")
                 continue
             (name, make), rows, j = holder(rng), table_of(rng), int(rng.integers(D))

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from dpadmm import load_model
-from dpadmm.privacy import wording
 from dpadmm.privacy.plan import PROMISED, Plan
-from dpadmm.privacy.wording import rounded_down, rounded_up
+from dpadmm.privacy.wording import rounded_down, rounded_up, rounding
 
 from .campaign import Campaign
 from .printed_inputs import ROWS, odd_budget, printed, training, write_table
@@ -82,7 +81,7 @@ def test_numbers_are_rounded_to_the_safe_side() -> None:
 
 
 def test_the_attack_sees_rounding_to_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wording, "ROUND_CEILING", ROUND_HALF_EVEN)
+    monkeypatch.setattr(rounding, "ROUND_CEILING", ROUND_HALF_EVEN)
     rng = random.Random(0)
     assert any(list(wrongly_rounded(some_float(rng), 6)) for _ in range(50))
 

@@ -16,11 +16,10 @@ from dpadmm import DPLogisticRegression, Ledger, PrivateQuantileClipper, compose
 from dpadmm.cli.app import run
 from dpadmm.errors import BudgetExceeded
 from dpadmm.preparation import total
-from dpadmm.privacy import wording
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.composition import compose_plans
 from dpadmm.privacy.ledger.charge import total_epsilon
-from dpadmm.privacy.wording import SPENT, rounded_up
+from dpadmm.privacy.wording import SPENT, rounded_up, rounding
 from dpadmm.report import Spending
 from dpadmm.report.audits import Audited, audit_picture
 
@@ -93,7 +92,7 @@ def test_totals_are_certified_again() -> None:
             whole = compose_plans([clipper.plan_, model.plan_], delta)
             for what in defects_of(statement.text, whole):
                 tally.defect(what)
-            if total.FIXED_IN_ADVANCE not in statement.assumptions:
+            if not statement.facts.assumes(total.FIXED_IN_ADVANCE):
                 tally.defect("a total that does not say that plans must be fixed in advance")
 
 
@@ -141,7 +140,7 @@ def test_the_picture_of_audits_does_not_print_a_claim_below_itself() -> None:
 
 
 def test_the_attack_sees_totals_rounded_to_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wording, "ROUND_CEILING", ROUND_HALF_EVEN)
+    monkeypatch.setattr(rounding, "ROUND_CEILING", ROUND_HALF_EVEN)
     X = np.random.default_rng(0).uniform(-1, 1, (ROWS, 2))
     found = []
     for number in range(4):

@@ -113,7 +113,7 @@ def test_snapshots_are_charged():
 )
 def test_t3_mismatches_are_refused_before_any_search(sampler, relation, accountant, monkeypatch, own_cache):
     monkeypatch.setattr(calibration, "_search", lambda *_: pytest.fail("searched"))
-    with pytest.raises(SchemeMismatch, match=r"given .*; expected .*; use "):
+    with pytest.raises(SchemeMismatch, match=r"Got .*\. Expected .*\. Use "):
         calibrate(Budget(1.0, 1e-5, relation), GRADIENT, sampler, N, accountant)
     assert not entries(own_cache)
 
@@ -126,7 +126,7 @@ def test_t3_samplers_without_an_accountant(name):
 
 def test_t18_becomes_a_refusal_with_a_suggestion():
     start = time.perf_counter()
-    with pytest.raises(CannotCertify, match=r"given .*; expected .*; use .*(fewer|larger)"):
+    with pytest.raises(CannotCertify, match=r"Got .*\. Expected .*\. Use .*(fewer|larger)"):
         calibrate(Budget(60.0, 1e-6), [Request("gradient", 5000, 1.0)], Poisson(0.001), 1000, cache=False)
     assert time.perf_counter() - start < 60
 

@@ -28,6 +28,7 @@ from dpadmm.privacy.selection.bounds import (
     renyi_certificate,
 )
 from dpadmm.privacy.selection.event import Selection
+from dpadmm.privacy.selection.plan import _total
 
 from .test_selection import LAWS, exact_profile, search
 
@@ -193,3 +194,13 @@ def test_runs_of_another_relation_are_refused():
             verify_plan(run)
         with pytest.raises(PromiseBroken):
             verify_any_plan(forged)
+
+
+def test_a_total_of_another_relation_than_its_runs_is_refused():
+    """All runs agree with each other, and the accountant grants the total: only the two relations differ."""
+    plan = search(Budget(1.0, 1e-6, REPLACE))
+    forged = replace(plan, budget=replace(plan.budget, relation=ADD))
+    assert len({run.budget.relation for run in forged.runs}) == 1
+    assert _total(forged.runs, forged.repetitions, forged.budget, forged.accountant) <= forged.epsilon_achieved
+    with pytest.raises(PromiseBroken, match="promise different things"):
+        verify_any_plan(forged)

@@ -202,7 +202,7 @@ def test_recover_general_is_x():
     ],
 )
 def test_unusable_parameters_are_refused(make):
-    with pytest.raises(InvalidParameter, match=r"given .*; expected .*; "):
+    with pytest.raises(InvalidParameter, match=r"Got .*\. Expected .*\. "):
         make()
 
 

@@ -164,5 +164,5 @@ def test_softmax_of_two_classes_is_logistic():
     ],
 )
 def test_unusable_parameters_are_refused(make):
-    with pytest.raises(InvalidParameter, match=r"given .*; expected .*; "):
+    with pytest.raises(InvalidParameter, match=r"Got .*\. Expected .*\. "):
         make()

@@ -232,5 +232,5 @@ def test_a_diverged_matrix_stays_visible():
     ],
 )
 def test_unusable_parameters_are_refused(make):
-    with pytest.raises(InvalidParameter, match=r"given .*; expected .*; "):
+    with pytest.raises(InvalidParameter, match=r"Got .*\. Expected .*\. "):
         make()

@@ -200,5 +200,5 @@ def test_optimal_nu_minimises_the_bound(rho1, d):
     ],
 )
 def test_unusable_parameters_are_refused(make):
-    with pytest.raises(InvalidParameter, match=r"given .*; expected .*; "):
+    with pytest.raises(InvalidParameter, match=r"Got .*\. Expected .*\. "):
         make()

@@ -18,10 +18,11 @@ from dpadmm.preparation import PrivateGraph, PrivateQuantileClipper
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.footing import Footing
+from dpadmm.privacy.implied import restated
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.sampling import Everything
-from dpadmm.privacy.selection.restatement import restated
+from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.randomness import make_selection_stream, make_streams
 from experiments.mutants import half_the_exact_deviation, less_noise, less_noise_on
 
@@ -218,7 +219,7 @@ class TestWhatIsNotAttacked:
     def test_plans_of_earlier_versions_are_checked_and_named(self):
         model = fitted(steps=2)
         model.plan_ = replace(model.plan_, arithmetic=Arithmetic.FLOATING)
-        model.privacy_ = restated(model.privacy_, model.plan_)
+        model.privacy_ = PrivacyStatement(restated(model.privacy_.facts, model.plan_))
         with pytest.raises(NoAttack, match="earlier version") as refusal:
             audit_model(model, runs=200)
         assert refusal.value.checked.claimed == 1.0

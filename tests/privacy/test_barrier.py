@@ -24,10 +24,11 @@ from dpadmm.errors import DpadmmError, PrivacyError, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import LARGEST_POINT, PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.implied import query_facts
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, make_sampler
-from dpadmm.privacy.statement import describe
 from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment
+from dpadmm.privacy.wording import sentence
 from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
@@ -256,7 +257,7 @@ class TestCurvatures:
         plan = curvature_plan()
         again = Plan.from_dict(json.loads(json.dumps(plan.to_dict())))
         assert again == plan
-        words = describe(plan.queries[0])
+        words = sentence.query(query_facts(plan.queries[0], plan))
         assert "1 noisy curvature release (sum of row squared entrywise times the curvature of its loss" in words
         assert "one row can move by at most 1.415" in words
 

@@ -31,6 +31,7 @@ from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import LatticeSum, as_numbers, joined
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.version1 import stated
 
 from .alarms import require, two_sided
 
@@ -401,10 +402,10 @@ class TestStatement:
         exact, granular = model().fit(X, Y).privacy_, model(arithmetic="granular").fit(X, Y).privacy_
         assert "Arithmetic: exact" in exact.text
         assert "discrete Gaussian noise" in exact.text
-        assert json.loads(exact.to_json())["arithmetic_name"] == "exact"
+        assert json.loads(exact.to_json())["arithmetic"] == "exact"
         assert "Arithmetic: granular" in granular.text
         assert "discrete" not in granular.text
-        assert json.loads(granular.to_json())["arithmetic_name"] == "granular"
+        assert json.loads(granular.to_json())["arithmetic"] == "granular"
 
     def test_models_of_earlier_versions_load_as_what_they_are(self):
         fitted = model(arithmetic="granular").fit(X, Y)
@@ -413,7 +414,8 @@ class TestStatement:
         assert loaded.arithmetic is Arithmetic.FLOATING
         assert loaded.to_dict() == old_plan
         assert loaded.digest != fitted.plan_.digest
-        old = {k: v for k, v in fitted.privacy_.to_dict().items() if k not in ("arithmetic_name", "arithmetic")}
+        said = stated(fitted).to_dict()
+        old = {k: v for k, v in said.items() if k not in ("arithmetic_name", "arithmetic")}
         statement = PrivacyStatement.from_dict(old)
         assert statement.arithmetic_name == "floating"
         assert "double precision" in statement.text

@@ -280,3 +280,23 @@ def test_a_plan_in_another_arithmetic_is_refused():
     plan = replace(plan_of(4), arithmetic=arithmetic.Arithmetic.EXACT)
     with pytest.raises(QueryRefused, match="arithmetic"):
         PrivateOracle(rows_of(np.zeros(2), 4), plan, make_streams()).gradient(np.zeros(2))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("drawn", [0.0, -0.0, -1e-12])
+def test_a_zero_is_released_without_the_sign_of_what_was_rounded_to_it(engine, drawn):
+    """The sign of a sum below half the grid is a digit finer than the grid."""
+    silent = SimpleNamespace(noise=SimpleNamespace(standard_normal=lambda shape: np.full(shape, drawn)), sampling=None)
+    total = np.array([0.0, -0.0, 1e-300, -1e-300, -1e-12])
+    oracle = PrivateOracle(rows_of(total, 9), plan_of(9), silent)
+    with kernels.use(engine):
+        answer = oracle.gradient(np.zeros(5))
+    assert not answer.any()
+    assert not np.signbit(answer).any()
+
+
+def test_hidden_passes_release_zeros_without_a_sign():
+    oracle = PrivateOracle(rows_of(np.zeros(2), 4), plan_of(4), make_streams())
+    x, dual = oracle.release_state(oracle._plan.queries[0], (np.array([-0.0, 1.0]), np.array([[-0.0]])))
+    assert not np.signbit(x).any()
+    assert not np.signbit(dual).any()

@@ -193,7 +193,7 @@ class TestFit:
         (tmp_path / "people.csv").unlink()
         for more in (["--epsilon", "2"], ["--epsilon", "2", "--rows", "500"]):
             assert run([*arguments, *more]) == 3
-            assert "nothing was charged" in capsys.readouterr().err
+            assert "Nothing was charged" in capsys.readouterr().err
         assert run([*arguments, "--epsilon", "0.5", "--seed", "1"]) == 3
         assert run([*arguments, "--epsilon", "0.5"]) == 4
         assert Ledger(path).account("census").fits == ()

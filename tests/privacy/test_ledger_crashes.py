@@ -171,7 +171,7 @@ def refuses_until_there_is_room(ledger, fill, make_room):
         while len(receipts) < 10_000:
             receipts.append(ledger.reserve("census", SMALL))
 
-    with fill(), pytest.raises(FileProblem, match=r"nothing was recorded by this step|look with"):
+    with fill(), pytest.raises(FileProblem, match=r"nothing was recorded by this step|Look with"):
         spend()
     make_room()
     assert [fit.receipt for fit in ledger.account("census").fits] == receipts

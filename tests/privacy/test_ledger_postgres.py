@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from dpadmm import Budget, DPLogisticRegression, Ledger
 from dpadmm.errors import DpadmmError, FileProblem
 from dpadmm.preparation import PrivateQuantileClipper
-from dpadmm.privacy.address import Address, hidden
+from dpadmm.privacy.address import Address, hidden, is_address
 from dpadmm.privacy.ledger import verify
 from dpadmm.privacy.ledger.entries import Entry
 from dpadmm.privacy.ledger.postgres import PostgresStore
@@ -122,6 +122,11 @@ ADDRESSES = [
     f"postgresql://ada:{SECRET}%00@127.0.0.1:1/census",
     f"postgresql://[::1:1/{SECRET}",
     f"ada:{SECRET}@127.0.0.1/census",
+    f"sslpassword={SECRET} host=127.0.0.1 port=1",
+    f"host=127.0.0.1 port=1 sslpassword={SECRET}",
+    f"scram_client_key={SECRET} host=127.0.0.1 port=1",
+    f"unknown=1 oauth_client_secret={SECRET} host=127.0.0.1",
+    f"unknown=1 sslpassword={SECRET}",
     f"mysql://ada:{SECRET}@127.0.0.1/census",
 ]
 
@@ -138,6 +143,13 @@ def everything_about(problem: BaseException) -> str:
         words += traceback.TracebackException.from_exception(error, capture_locals=False).format()
         waiting += [error.__cause__, error.__context__]
     return "\n".join(words)
+
+
+def test_every_keyword_of_libpq_begins_an_address():
+    """Any of them may stand before a password, and none names a file."""
+    conninfo = pytest.importorskip("psycopg").pq.Conninfo
+    unknown = [each.keyword.decode() for each in conninfo.get_defaults()]
+    assert [name for name in unknown if not is_address(f"{name}=x host=y")] == []
 
 
 @pytest.mark.parametrize("address", ADDRESSES)

@@ -15,16 +15,19 @@ from dpadmm.audit.end_to_end import attack
 from dpadmm.audit.neighbours import FAR, Forgery, OneAmongZeros, long_row
 from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
 from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
+from dpadmm.privacy.facts import Unit
+from dpadmm.privacy.implied import restated
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.selection.restatement import restated
-from dpadmm.privacy.wording import EARLIER
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording.version1 import EARLIER, SAFE
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_selection_stream, make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.base import SOLVERS
 from experiments.mutants import less_noise
+from tests.version1 import stated
 
 ROWS = 400
 
@@ -39,6 +42,11 @@ def fitted(epsilon=1.0, delta=1e-3, kind=DPLogisticRegression, **more):
     X, y = table()
     declared = {} if kind is DPLinearRegression else {"classes": (0, 1)}
     return kind(epsilon, delta, **{**declared, **more}).fit(X, y)
+
+
+def stating(model, **changed):
+    """The statement of a model with some facts changed."""
+    return PrivacyStatement(replace(model.privacy_.facts, **changed))
 
 
 class TestHonestModels:
@@ -109,7 +117,7 @@ class TestBrokenModels:
             query["noise_multiplier"] /= 2
             query["noise_std"] /= 2
         model.plan_ = Plan.from_dict(fields)
-        model.privacy_ = replace(model.privacy_, plan_digest=model.plan_.digest)
+        model.privacy_ = stating(model, plan_digest=model.plan_.digest)
         with pytest.raises((PrivacyError, FileProblem)):
             audit_model(model, runs=200)
 
@@ -121,7 +129,7 @@ class TestBrokenModels:
             query["noise_multiplier"] /= 2
             query["noise_std"] /= 2
         model.plan_ = Plan.from_dict(fields)
-        model.privacy_ = restated(model.privacy_, model.plan_)
+        model.privacy_ = PrivacyStatement(restated(model.privacy_.facts, model.plan_))
         with pytest.raises(PromiseBroken, match="costs"):
             audit_model(model, runs=200)
 
@@ -149,9 +157,25 @@ class TestStatements:
 
     def test_statements_of_earlier_versions_were_rounded_to_the_nearest_and_agree(self):
         model = fitted(0.7312344)
-        earlier = restated(model.privacy_, model.plan_, EARLIER)
-        assert earlier.mechanisms != model.privacy_.mechanisms
-        check_statement(earlier, model.plan_)
+        earlier, safe = stated(model, EARLIER), stated(model, SAFE)
+        assert earlier.mechanisms != safe.mechanisms
+        for statement in (earlier, safe):
+            check_statement(statement, model.plan_)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"epsilon": 0.1},
+            {"mechanisms": ("nothing",)},
+            {"assumptions": ()},
+            {"proof_status": "trust me"},
+            {"outlook": "Expect the best."},
+        ],
+    )
+    def test_and_are_refused_where_a_sentence_lies(self, change):
+        model = fitted()
+        with pytest.raises(FileProblem, match=next(iter(change))):
+            check_statement(stated(model, **change), model.plan_)
 
     @pytest.mark.parametrize(
         "change",
@@ -160,14 +184,16 @@ class TestStatements:
             {"delta": 1e-9},
             {"relation": "add-remove"},
             {"epsilon_achieved": 0.5},
-            {"mechanisms": ("nothing",)},
-            {"proof_status": "trust me"},
+            {"queries": ()},
+            {"proofs": ()},
+            {"assumptions": ()},
+            {"unit": Unit("row", 7)},
         ],
     )
     def test_a_statement_that_contradicts_its_plan_is_refused(self, change):
         model = fitted()
         with pytest.raises(FileProblem, match=next(iter(change))):
-            check_statement(replace(model.privacy_, **change), model.plan_)
+            check_statement(stating(model, **change), model.plan_)
 
     def test_a_plan_is_attacked_even_if_the_folder_does_not_keep_the_graph(self, tmp_path):
         """As folders of earlier versions do not, if the graph was a sparse matrix."""

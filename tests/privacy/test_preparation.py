@@ -34,6 +34,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.version1 import stated
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -273,7 +274,7 @@ class TestOneBudget:
         assert Plan.from_dict(model.plan_.to_dict()) == model.plan_
 
     def test_statements_of_older_versions_are_read(self):
-        fields = DPLogisticRegression(random_state=0).fit(*self.table(300)).privacy_.to_dict()
+        fields = stated(DPLogisticRegression(random_state=0).fit(*self.table(300))).to_dict()
         del fields["budget_split"]
         assert PrivacyStatement.from_dict(fields).budget_split == ()
 

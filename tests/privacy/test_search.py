@@ -177,7 +177,7 @@ class TestStatement:
         assert "Arithmetic: granular. Each sum is rounded" in said.text
         assert "Each hidden state is rounded" in said.text
         assert "floating" not in said.text
-        assert "the order of the rows, and so do the sampled batches" in said.text
+        assert "the order in which rows were visited stays secret; the sampled batches stay secret" in said.text
 
     def test_hidden_passes_beside_private_preparation_are_refused_in_words(self):
         with pytest.raises(InvalidParameter, match="'noisy-admm' with private preparation"):
@@ -363,7 +363,7 @@ class TestLaw:
 
     def test_the_statement_does_not_deny_what_was_learned(self):
         """A search learns parameters, a private step bounds; a plain fit neither."""
-        learned = "parameters, bounds and penalties, but for what the queries above learned, were chosen"
+        learned = "parameters, bounds and penalties, but for what these queries learned, were chosen"
         searched = DPSearchCV(model(random_state=0), SPACE, mean_trials=2.0).fit(X, Y)
         prepared = model(bounds=PrivateQuantileClipper((-1, 1), share=0.2), random_state=0).fit(X, Y)
         assert learned in searched.privacy_.text
@@ -643,7 +643,7 @@ class TestBadInput:
         [
             ({"space": {"epsilon": [1, 2]}}, "budget"),
             ({"space": {"random_state": [1]}}, "repeatable"),
-            ({"space": {"C": [1.0]}}, "correct the name"),
+            ({"space": {"C": [1.0]}}, "Correct the name"),
             ({"space": {"alpha": 1.0}}, "no list"),
             ({"space": {"alpha": []}}, "param_space"),
             ({"space": [1, 2]}, "dictionary"),
@@ -685,7 +685,7 @@ class TestBadInput:
         ledger.set_limit("census", Budget(2.0, 1e-3))
         paid = search(space, **more, ledger=ledger, dataset="census")
         for call in (paid.check, lambda: paid.plan(300, 4), lambda: paid.fit(X, Y)):
-            with pytest.raises(InvalidParameter, match="paid for and not used"):
+            with pytest.raises(InvalidParameter, match="paid for and change nothing"):
                 call()
         assert ledger.account("census").fits == ()
 

@@ -42,6 +42,10 @@ def model(**more):
     return DPLogisticRegression(**settings | more)
 
 
+def keys(statement):
+    return [assumption.key for assumption in statement.facts.assumptions]
+
+
 @pytest.fixture(scope="module")
 def clipper():
     return PrivateQuantileClipper((-4, 4), epsilon=0.5, random_state=0).fit(X)
@@ -127,12 +131,12 @@ class TestWhatCounts:
 
     def test_totals_assume_that_the_plans_were_fixed_in_advance(self, plain, clipper):
         said = compose_statements(clipper, plain)
-        assert FIXED_IN_ADVANCE in said.assumptions
-        assert FIXED_IN_ADVANCE in said.text
-        assert FIXED_IN_ADVANCE not in plain.privacy_.assumptions
+        assert said.facts.assumes(FIXED_IN_ADVANCE)
+        assert "the plans of all parts were fixed in advance: which parts there are" in said.text
+        assert not plain.privacy_.facts.assumes(FIXED_IN_ADVANCE)
 
     def test_a_list_is_refused_with_a_remedy(self, clipper, plain):
-        with pytest.raises(InvalidParameter, match="pass them one by one"):
+        with pytest.raises(InvalidParameter, match="Pass them one by one"):
             compose_statements([clipper, plain])
 
     def test_delta_must_mean_something(self, plain):
@@ -227,14 +231,14 @@ class TestWords:
             assert len(set(said.assumptions)) == len(said.assumptions)
             assert said.text.count("docs/proofs/preparation.md") == 1
             assert said.text.count("the noise and its generator stay secret") == 1
-            assert said.assumptions.count(COSTS_IN_ADDITION) == 1
-            assert said.assumptions.count(NOTHING_ELSE) == 1
+            assert keys(said).count(COSTS_IN_ADDITION) == 1
+            assert keys(said).count(NOTHING_ELSE) == 1
             assert "composition is (" in said.text
         assert "docs/proofs/iteration.md" in said.proof_status
 
     def test_each_part_alone_says_what_it_does_not_cover(self, clipper):
-        assert {COSTS_IN_ADDITION, NOTHING_ELSE} < set(clipper.privacy_.assumptions)
+        assert {COSTS_IN_ADDITION, NOTHING_ELSE} < set(keys(clipper.privacy_))
 
     def test_a_total_of_transformers_says_what_it_does_not_cover(self, clipper):
         second = PrivateSecondMoment(epsilon=0.5, random_state=0).fit(X)
-        assert {COSTS_IN_ADDITION, NOTHING_ELSE} < set(compose_statements(clipper, second).assumptions)
+        assert {COSTS_IN_ADDITION, NOTHING_ELSE} < set(keys(compose_statements(clipper, second)))

@@ -15,7 +15,8 @@ from dpadmm.cli.audit import SOLVER_RUNS
 from dpadmm.declare import recipe
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.selection.restatement import restated
+from dpadmm.privacy.implied import restated
+from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.solvers.base import SOLVERS
 
 
@@ -101,7 +102,7 @@ class TestAllSolvers:
     def test_a_solver_without_a_proof_is_named_and_left_out(self, capsys):
         asked = ["-e", "1", *SMALL, "--relation", "add-remove"]
         assert run(["audit", "-s", "all", *asked]) == 0
-        assert "noisy-admm claims nothing under add-remove" in capsys.readouterr().out
+        assert "noisy-admm refuses to train under add-remove" in capsys.readouterr().out
         assert run(["audit", "-s", "all", *asked, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["unproved"] == ["noisy-admm"]
@@ -177,9 +178,9 @@ class TestModels:
         result = json.loads(capsys.readouterr().out)
         assert (result["claimed"], result["runs"], result["refuted"]) == (1.0, 200, False)
         assert len(result["attacks"]) == 2
-        forge_model(model, mechanisms=["nothing"])
+        forge_model(model, search=None)
         assert run(["audit", str(model), *SMALL]) == 4
-        assert "mechanisms" in capsys.readouterr().err
+        assert "differ in search" in capsys.readouterr().err
 
     @staticmethod
     def of_an_earlier_version(folder):
@@ -188,7 +189,7 @@ class TestModels:
         loaded = load_model(model)
         plan = replace(loaded.plan_, arithmetic=Arithmetic.FLOATING)
         words = json.loads((model / "model.json").read_text())
-        words |= {"plan": plan.to_dict(), "privacy": restated(loaded.privacy_, plan).to_dict()}
+        words |= {"plan": plan.to_dict(), "privacy": PrivacyStatement(restated(loaded.privacy_.facts, plan)).to_dict()}
         del words["checksum"]
         (model / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}))
         for name in ("statement.txt", "statement.json", "plan.json"):
@@ -213,9 +214,9 @@ class TestModels:
     @pytest.mark.parametrize("options", ["--arithmetic exact", "--solver noisy-admm"])
     def test_and_refused_where_the_statement_lies(self, tmp_path, options, capsys):
         model = Path(fitted(tmp_path, *options.split()))
-        forge_model(model, mechanisms=["nothing"])
+        forge_model(model, queries=[])
         assert run(["audit", str(model), *SMALL]) == 4
-        assert "mechanisms" in capsys.readouterr().err
+        assert "queries" in capsys.readouterr().err
 
     def test_no_picture_without_a_bound(self, tmp_path, capsys):
         model, picture = self.of_an_earlier_version(tmp_path), tmp_path / "audit.png"
@@ -237,7 +238,7 @@ class TestModels:
     def test_a_file_is_told_that_a_folder_is_expected(self, tmp_path, capsys):
         (tmp_path / "people.csv").write_text("age,ill\n1,no\n")
         assert run(["audit", str(tmp_path / "people.csv"), *SMALL]) == 4
-        assert "people.csv, which is a file; expected the folder of a saved model" in capsys.readouterr().err
+        assert "people.csv, which is a file. Expected the folder of a saved model" in capsys.readouterr().err
 
     def test_a_statement_of_another_plan_is_refused(self, tmp_path, capsys):
         model = Path(fitted(tmp_path))
@@ -284,7 +285,7 @@ class TestOneRun:
 
     def test_a_seeded_one_is_not_private(self, tmp_path, capsys):
         assert run(self.arguments(tmp_path, "--seed", "0")) == 0
-        assert "NOT private, and not to be published" in capsys.readouterr().out
+        assert "this result is NOT private. Do not publish it." in capsys.readouterr().out
         assert run(self.arguments(tmp_path)) == 0
         assert "NOT private" not in capsys.readouterr().out
         assert run(self.arguments(tmp_path, "--json")) == 0

@@ -84,7 +84,7 @@ def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
     graph = ["--penalty", "graph", "--private-graph", "0.2"]
     assert run(fit_arguments(tmp_path, *graph, "--standard-errors")) == 2
     said = capsys.readouterr().err
-    assert "private preparation is noisy too" in said
+    assert "private preparation adds noise of its own" in said
     assert "solver" not in said
 
 
@@ -93,7 +93,11 @@ def test_standard_errors_that_cannot_be_are_refused_before_the_table_is_read(
     [
         (["--solver", "full-admm"], "only solver 'auto' has them", False),
         (["--standard-errors"], "below 500 standard errors", False),
-        ([*ENOUGH, "--penalty", "l1"], "left out, as they take longer than the fit: --standard-errors asks", True),
+        (
+            [*ENOUGH, "--penalty", "l1"],
+            "not computed, because they take longer than the fit. --standard-errors computes",
+            True,
+        ),
         ([*ENOUGH, "--no-standard-errors"], "none, as asked", True),
     ],
 )

@@ -247,3 +247,23 @@ def test_csv_and_parquet_agree(tmp_path: Path) -> None:
     assert first.y is not None
     assert second.y is not None
     np.testing.assert_array_equal(first.y, second.y)
+
+
+@pytest.mark.parametrize("cell", [True, False, 1.0, -0.0, 0j, np.int8(1)])
+@pytest.mark.parametrize("declared", [["0", "1"], ["False", "True"], ["1"], ["True", "0", "1"]])
+def test_cells_of_equal_value_are_one_category(cell: Any, declared: list[str]) -> None:
+    """Pandas keeps one of them for all in a column of categories: no cell may rename the others by being there."""
+    schema = Schema.from_dict({"columns": {"c": {"kind": "categorical", "categories": declared, "unseen": "error"}}})
+    before = pd.DataFrame({"c": pd.Series([1, 0, 1, 0], dtype="category")})
+    for cells in ([cell, 0, 1, 0], [cell, 1, 0, 1, 0]):
+        after = pd.DataFrame({"c": pd.Series(cells, dtype="category")})
+        one, two = (encode(table, schema, with_target=False, invalid_rows="zero") for table in (before, after))
+        np.testing.assert_array_equal(one.X[-3:], two.X[-3:])
+        np.testing.assert_array_equal(one.valid[-3:], two.valid[-3:])
+
+
+def test_text_is_no_truth_value() -> None:
+    schema = Schema.from_dict({"columns": {"c": {"kind": "categorical", "categories": ["1", "no"], "unseen": "error"}}})
+    cells = pd.DataFrame({"c": ["True", True, 1, "1", "no"]}, dtype=object)
+    found = encode(cells, schema, with_target=False, invalid_rows="zero")
+    np.testing.assert_array_equal(found.valid, [False, True, True, True, True])

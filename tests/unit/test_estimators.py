@@ -172,7 +172,7 @@ def test_statement_reads_for_people_and_machines(table):
     for part in ("(0.5, 1e-06)-differentially private", "replace-one", "one row of the table", "pld", "proved"):
         assert part in words
     for key in (
-        "epsilon", "delta", "relation", "unit", "mechanisms", "accountant", "assumptions", "proof_status",
+        "version", "epsilon", "delta", "relation", "unit", "queries", "accountant", "assumptions", "proofs",
         "arithmetic", "library_version",
     ):  # fmt: skip
         assert fields[key]
@@ -198,7 +198,7 @@ BAD = [
     ({"penalty": "l0"}, InvalidParameter, "elasticnet"),
     ({"penalty": "graph"}, InvalidParameter, "public"),
     ({"penalty": "group"}, InvalidParameter, "groups"),
-    ({"penalty": "graph", "graph": [(0, 99)]}, InvalidParameter, "expected"),
+    ({"penalty": "graph", "graph": [(0, 99)]}, InvalidParameter, "Expected two different nodes"),
     ({"alpha": -1.0, "penalty": "l1"}, InvalidParameter, "alpha=-1.0.* >= 0"),
     ({"batch_size": 10**6, "solver": "dp-sadmm"}, InvalidParameter, "smaller batch"),
     ({"steps": 0}, InvalidParameter, "steps=0.* >= 1"),
@@ -211,7 +211,7 @@ BAD = [
     ({"solver": "full-admm", "clip_norm": 0.0}, InvalidParameter, "clip_norm=0.0.* > 1e-100"),
     ({"row_norm": -1.0}, InvalidParameter, "row_norm=-1.0.* > 0"),
     ({"classes": [0]}, InvalidParameter, "classes"),
-    ({"classes": [0, 2]}, InvalidData, "declare all classes"),
+    ({"classes": [0, 2]}, InvalidData, "Declare all classes"),
     ({"invalid_rows": "drop"}, InvalidParameter, "'zero'"),
     ({"smoothing": "lots"}, InvalidParameter, "ring Laplacian"),
     ({"solver_options": {"speed": 9}}, InvalidParameter, "options among"),
@@ -220,7 +220,7 @@ BAD = [
     ({"steps": "ten"}, InvalidParameter, "steps"),
     ({"row_norm": "long"}, InvalidParameter, "row_norm"),
     ({"alpha": None, "penalty": "l1"}, InvalidParameter, "alpha"),
-    ({"bounds": (-1e308, 1e308)}, InvalidParameter, "declare the range"),
+    ({"bounds": (-1e308, 1e308)}, InvalidParameter, "Declare the range"),
     ({"solver": "full-admm", "solver_options": {"momentum": 1}}, InvalidParameter, "momentum < 1"),
     ({"solver": "ssadmm", "solver_options": {"averaging": "median"}}, InvalidParameter, "'tail'"),
     ({"solver": "dp-vradmm", "solver_options": {"gradient_clip": 10.0}}, InvalidParameter, "clip_norm"),
@@ -237,7 +237,11 @@ BAD = [
     ),
     ({"classes": [[0], [1, 2]]}, InvalidParameter, "classes"),
     ({"n_rows": 17}, InvalidParameter, "add-remove"),
-    ({"solver": "dp-sadmm", "steps": 2000, "epsilon": 900.0, "sampler": "fixed"}, CannotCertify, "given"),
+    (
+        {"solver": "dp-sadmm", "steps": 2000, "epsilon": 900.0, "sampler": "fixed"},
+        CannotCertify,
+        "Got 2000 subsampled releases",
+    ),
 ]
 
 
@@ -418,7 +422,7 @@ def test_a_model_is_not_written_over_unless_forced(table, tmp_path):
 def test_a_folder_with_other_files_is_never_written_over(table, tmp_path, force):
     model = DPLogisticRegression(2.0, classes=[0, 1], random_state=0).fit(*table)
     (tmp_path / "statement.txt").write_text("of another model")
-    with pytest.raises(FileProblem, match="choose another name"):
+    with pytest.raises(FileProblem, match="Choose another name"):
         model.save(tmp_path, force=force)
     assert [path.name for path in tmp_path.iterdir()] == ["statement.txt"]
 

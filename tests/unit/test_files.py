@@ -7,10 +7,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from dpadmm import files
+from dpadmm import DPLogisticRegression, Ledger, files, load_model
+from dpadmm.errors import FileProblem
 from dpadmm.files import replacing, replacing_folder, write_folder
 from dpadmm.signals import HeldSignals
 
@@ -160,3 +163,19 @@ def test_termination_ends_a_process_after_tidying_up(tmp_path: Path) -> None:
             os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["\ud800", "\0", "a\0b", b"x", None, 3, object(), {"a": 1}])
+def test_what_no_file_can_be_called_is_refused_by_all_who_take_a_path(place: Any) -> None:
+    model = DPLogisticRegression(1.0, 1e-3, classes=[0, 1], solver="dp-gd", steps=1, row_norm=1.0, random_state=0)
+    model.fit(np.eye(2)[np.arange(200) % 2], np.arange(200) % 2)
+    for use in (Ledger, Ledger.create, load_model, model.save):
+        with pytest.raises(FileProblem):
+            use(place)
+
+
+def test_a_ledger_in_no_known_home_or_at_the_root_is_refused() -> None:
+    for place in ("~nobody-of-this-name/ledger.db", "/"):
+        for use in (Ledger, Ledger.create):
+            with pytest.raises(FileProblem):
+                use(place)

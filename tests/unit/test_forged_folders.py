@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from dpadmm.cli.model_folder import read_model
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.selection import plan_from_dict
-from dpadmm.privacy.wording import EARLIER
+from dpadmm.report.folder import promise_texts
 
+STORED = Path(__file__).parents[1] / "golden" / "stored"
 PROMISES = ("statement.txt", "statement.json", "plan.json")
 
 
@@ -68,23 +70,6 @@ def test_an_edited_promise_is_refused(model: Path, name: str, command: list[str]
 def test_no_part_of_it_may_be_edited(model: Path, name: str, changes: dict[str, object]) -> None:
     forge_json(model / name, **changes)
     with pytest.raises(FileProblem, match=name):
-        read_model(model)
-
-
-def test_a_folder_in_the_digits_of_earlier_versions_opens_as_it_was(model: Path, capsys) -> None:
-    """They rounded to the nearest; whoever writes other digits is still refused."""
-    description = json.loads((model / "model.json").read_text())
-    privacy = read_model(model).privacy_
-    earlier = privacy.worded(EARLIER)
-    assert earlier != privacy.text
-    description["privacy"]["statement"] = earlier
-    description.pop("checksum")
-    (model / "model.json").write_text(json.dumps({**description, "checksum": checksum(description)}, indent=2))
-    forge_json(model / "statement.json", statement=earlier)
-    (model / "statement.txt").write_text(earlier + "\n", encoding="utf-8")
-    assert read_model(model).privacy_ == privacy
-    (model / "statement.txt").write_text(earlier.replace("0.9", "0.8") + "\n", encoding="utf-8")
-    with pytest.raises(FileProblem, match=r"statement\.txt"):
         read_model(model)
 
 
@@ -146,13 +131,14 @@ class TestWhatFollowsFromThePlan:
         "said",
         [
             {"assumptions": []},
-            {"mechanisms": ["nothing"]},
-            {"unit": "one person, whatever rows they have"},
-            {"arithmetic": ""},
-            {"arithmetic_name": "exact"},
-            {"budget_split": ["100% for training"]},
-            {"outlook": "Expect the best."},
+            {"queries": []},
+            {"unit": {"kind": "row", "number": 7}},
+            {"arithmetic": "exact"},
+            {"split": [{"step": "training", "share": 1.0}]},
+            {"outlook": {"signal": 7.0, "least": 8.0}},
             {"subject": "transformer"},
+            {"proofs": []},
+            {"accountant": "pld"},
         ],
     )
     def test_no_part_of_a_statement_may_differ(self, model: Path, said: dict[str, object]) -> None:
@@ -160,6 +146,39 @@ class TestWhatFollowsFromThePlan:
         with pytest.raises(FileProblem, match=f"differ in {next(iter(said))}"):
             load_model(model)
         assert run(["statement", str(model)]) == 4
+
+    @pytest.mark.parametrize(("name", "value"), [("clip", 0.001), ("multiplier", 1e9), ("count", 7), ("moves", 0.001)])
+    def test_no_number_of_a_query_may_differ(self, model: Path, name: str, value: float) -> None:
+        (first, *others) = json.loads((model / "model.json").read_text())["privacy"]["queries"]
+        self.rewrite(model, {}, queries=[{**first, name: value}, *others])
+        with pytest.raises(FileProblem, match="differ in queries"):
+            load_model(model)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"assumptions": [{"key": "nothing-to-fear"}]},
+            {"assumptions": [{"key": "at-most-times-the-rows"}]},
+            {"unit": {"kind": "galaxy", "number": 60}},
+            {"proofs": ["trust me"]},
+            {"version": 3},
+            {"note": "certified"},
+        ],
+    )
+    def test_facts_without_words_are_refused(self, model: Path, said: dict[str, object]) -> None:
+        self.rewrite(model, {}, **said)
+        with pytest.raises(FileProblem, match="corrupt or of another version"):
+            load_model(model)
+
+    def test_a_paragraph_that_lies_is_not_printed(self, model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        """Whoever edits it in every file can no longer be told from an earlier version: facts are printed instead."""
+        lie = "This model is (0.001, 1e-05)-differentially private."
+        self.rewrite(model, {}, statement=lie)
+        assert run(["statement", str(model)]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert lie not in shown
+        assert "(1, 1e-05)-differentially private" in shown
+        assert "other words" in shown
 
     @pytest.mark.parametrize("lowered", [{"epsilon": 0.01, "epsilon_achieved": 0.01}, {"delta": 1e-9}])
     def test_a_smaller_promise_than_the_queries_keep_is_refused(
@@ -170,6 +189,79 @@ class TestWhatFollowsFromThePlan:
             load_model(model)
         assert run(["statement", str(model)]) == 4
         assert capsys.readouterr().out == ""
+
+
+class TestVersionOne:
+    """Statements of version 1 stored sentences, which are quoted if they are what that version said, and only then."""
+
+    @pytest.fixture
+    def earlier(self, tmp_path: Path) -> Path:
+        shutil.copytree(STORED / "batches", tmp_path / "earlier")
+        self.repeat(tmp_path / "earlier")
+        return tmp_path / "earlier"
+
+    @staticmethod
+    def repeat(folder: Path, **privacy: object) -> None:
+        """Write the statement, changed or not, with honest checksums and into every file that repeats it."""
+        words = json.loads((folder / "model.json").read_text())
+        words["privacy"] |= privacy
+        del words["checksum"]
+        (folder / "model.json").write_text(json.dumps({**words, "checksum": checksum(words)}, indent=2))
+        digest = plan_from_dict(words["plan"]).digest
+        for name, text in promise_texts(words["privacy"], words["plan"], digest).items():
+            (folder / name).write_text(text, encoding="utf-8")
+
+    def test_opens_and_is_quoted(self, earlier: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        stored = json.loads((earlier / "model.json").read_text())["privacy"]
+        privacy = read_model(earlier).privacy_
+        assert json.loads(privacy.to_json()) == stored
+        assert privacy.mechanisms == tuple(stored["mechanisms"])
+        assert run(["statement", str(earlier)]) == 0
+        shown = capsys.readouterr().out
+        assert all(sentence in shown for sentence in (*stored["mechanisms"], *stored["assumptions"]))
+
+    @pytest.mark.parametrize("name", PROMISES)
+    def test_its_files_must_repeat_it(self, earlier: Path, name: str) -> None:
+        text = (earlier / name).read_text(encoding="utf-8")
+        (earlier / name).write_text(text.replace("2", "1"), encoding="utf-8")
+        with pytest.raises(FileProblem, match=name):
+            read_model(earlier)
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"mechanisms": ["nothing"]},
+            {"assumptions": []},
+            {"unit": "one person, whatever rows they have"},
+            {"arithmetic": ""},
+            {"arithmetic_name": "exact"},
+            {"budget_split": ["100% for training"]},
+            {"outlook": "Expect the best."},
+            {"subject": "transformer"},
+            {"proof_status": "trust me"},
+            {"relation": "add-remove"},
+            {"statement": "This model is (0.001, 1e-05)-differentially private."},
+        ],
+    )
+    def test_a_sentence_that_lies_is_refused(
+        self, earlier: Path, said: dict[str, object], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.repeat(earlier, **said)
+        with pytest.raises(FileProblem, match=f"differ in {next(iter(said))}"):
+            load_model(earlier)
+        assert run(["statement", str(earlier)]) == 4
+        assert capsys.readouterr().out == ""
+
+    @pytest.mark.parametrize("number", ["2", "two", "3000000"])
+    def test_a_search_may_have_had_any_number_of_candidates(self, tmp_path: Path, number: str) -> None:
+        shutil.copytree(STORED / "search", tmp_path / "search")
+        law, *others = json.loads((tmp_path / "search" / "model.json").read_text())["privacy"]["mechanisms"]
+        self.repeat(tmp_path / "search", mechanisms=[law.replace("over 2 cand", f"over {number} cand"), *others])
+        if number == "2":
+            assert load_model(tmp_path / "search").privacy_.mechanisms[0] == law
+            return
+        with pytest.raises(FileProblem, match="differ in mechanisms"):
+            load_model(tmp_path / "search")
 
 
 def test_a_smaller_epsilon_of_a_mini_batch_fit_is_never_printed(

@@ -38,7 +38,7 @@ def test_habits_of_scikit_learn_are_answered(kind: Any, name: str, instead: str)
 
 
 def test_a_search_sends_the_budget_to_its_model() -> None:
-    with pytest.raises(UnknownParameter, match="give it to the model"):
+    with pytest.raises(UnknownParameter, match="Give it to the model"):
         DPSearchCV(DPLogisticRegression(), {"alpha": [1e-3]}, epsilon=1)
 
 
@@ -77,7 +77,7 @@ def test_bounds_say_what_is_wrong_with_them(bounds: Any, words: str) -> None:
 def test_a_missing_number_cannot_be_scored() -> None:
     fitted, row = model().fit(X, Y), np.array([[0.5, np.nan, 0.25]])
     for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
-        with pytest.raises(InvalidData, match=r"NaN.*drop these rows") as refusal:
+        with pytest.raises(InvalidData, match=r"NaN.*Drop these rows") as refusal:
             method(row)
         assert "0.25" not in str(refusal.value)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from dpadmm import DPLogisticRegression
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.facts import Outlook
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording import sentence
 
+STORED = Path(__file__).parents[1] / "golden" / "stored"
 WARNING = "no better than predicting the commonest class"
 
 
@@ -30,9 +36,11 @@ def test_signal_counts_rows_in_units_of_what_one_record_can_move(relation):
 def test_the_sentence_appears_just_below_the_threshold():
     mu = gaussian_shift(1.0, 1e-6)
     enough = int(np.ceil(LEAST_SIGNAL / mu))
-    assert outlook(Budget(1.0, 1e-6), enough) == ""
-    assert WARNING in outlook(Budget(1.0, 1e-6), enough - 1)
-    assert outlook(Budget(1.0, 1e-6, Relation.ADD_REMOVE), enough - 1) == ""
+    assert outlook(Budget(1.0, 1e-6), enough) is None
+    found = outlook(Budget(1.0, 1e-6), enough - 1)
+    assert found == Outlook(signal(Budget(1.0, 1e-6), enough - 1), LEAST_SIGNAL)
+    assert WARNING in sentence.outlook(found)
+    assert outlook(Budget(1.0, 1e-6, Relation.ADD_REMOVE), enough - 1) is None
 
 
 @pytest.mark.parametrize("solver", ["auto", "full-admm"])
@@ -51,7 +59,7 @@ def test_it_depends_on_public_numbers_alone():
 
 
 def test_statements_of_older_models_are_read():
-    fields = fitted(20).privacy_.to_dict()
+    fields = json.loads((STORED / "logistic" / "model.json").read_text())["privacy"]
     del fields["outlook"]
     assert PrivacyStatement.from_dict(fields).outlook == ""
 

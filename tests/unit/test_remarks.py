@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -270,3 +272,13 @@ def test_a_warning_about_a_column_of_labels_names_the_line_of_the_user():
     with pytest.warns(UserWarning, match="column-vector") as given:
         DPLogisticRegression(classes=[0, 1], bounds=(0, 1), random_state=0).fit(X, y.reshape(-1, 1))
     assert {warning.filename for warning in given} == {__file__}
+
+
+@pytest.mark.parametrize("features", [1, 2, 3, 5, 7, 11, 1001])
+def test_the_longest_row_is_printed_no_shorter_than_it_is(features: int) -> None:
+    """The root of two printed as 1.414 says of rows of length 1.41421 that there are none."""
+    settings = [{"bounds": (-1, 1), "row_norm": 1e3}]
+    (remark,) = remarks_on(Budget(1.0, 1e-9), 10**6, settings, features=features)
+    said = re.findall(r"no row is longer than ([0-9.]+)\.|row_norm=([0-9.]+) or less", remark.text)
+    assert all(math.sqrt(features) <= float(a or b) <= math.sqrt(features) * (1 + 1e-5) for a, b in said)
+    assert len(said) == 2

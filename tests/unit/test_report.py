@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators import DPLogisticRegression, DPSearchCV
+from dpadmm.privacy.assumptions import assumed
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
@@ -41,7 +42,8 @@ def plan() -> Plan:
 
 
 def report(names: tuple[str, ...] = ("age", "<b>$x^2$</b>", "=cmd()"), seeded: bool = False) -> Report:
-    statement = PrivacyStatement.of(plan(), "full-admm", ("the sky is <blue>",), seeded)
+    sky = assumed("as-stored", words="the sky is <blue>")
+    statement = PrivacyStatement.of(plan(), "full-admm", (sky,), seeded)
     values = np.linspace(-1, 1, len(names))[None, :]
     coefficients = Coefficients(names, ("score",), values, np.array([0.5]))
     return Report("A <title>", "sub & title", (("accuracy", "97 %"),), statement, plan(), coefficients, "log-odds")

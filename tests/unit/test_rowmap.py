@@ -77,7 +77,7 @@ def test_a_giant_row_keeps_its_direction(make):
     "bounds", [1.0, (1.0, 0.0), ([0, 0], [1, 1]), ([18], [100]), (0, [1]), (np.nan, 1.0), "ab", ([0.0] * 3, None)]
 )
 def test_bad_bounds_are_refused(bounds):
-    with pytest.raises(InvalidParameter, match="declare the range"):
+    with pytest.raises(InvalidParameter, match="Declare the range"):
         RowMap.declare(1.0, True, bounds, 3)
 
 

@@ -21,7 +21,6 @@ from dpadmm.kernels import Work
 from dpadmm.kernels.engine import Name
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
-from dpadmm.privacy.selection.restatement import contradictions
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
@@ -219,13 +218,13 @@ def check_statement(statement: PrivacyStatement, plan: Plan | SearchPlan) -> Non
     """Refuse a seeded statement, one about another plan, and one that says other things than its plan."""
     if statement.seeded:
         raise PrivacyError(
-            "given a seeded model, which is NOT private: whoever knows the seed can subtract the noise; expected a "
-            "model trained without a seed; train it again without one, or audit its solver by `dpadmm audit --solver`"
+            "Got a seeded model, which is NOT private: whoever knows the seed can subtract the noise. Expected a model "
+            "trained without a seed. Train it again without one, or audit its solver with `dpadmm audit --solver`."
         )
     if statement.plan_digest != plan.digest:
         raise _mismatch("speaks of another plan")
     require_any_agreement(plan)
-    if wrong := contradictions(statement, plan):
+    if wrong := statement.contradictions(plan):
         raise _mismatch(f"contradicts its plan in {', '.join(wrong)}")
 
 
@@ -249,7 +248,7 @@ def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:
             recipe = declared.recipe
         except DpadmmError:
             continue
-        if recipe.solver.name == model.privacy_.solver and _asked(recipe.plan) == _asked(plan):
+        if (recipe.solver.name,) == model.privacy_.solvers and _asked(recipe.plan) == _asked(plan):
             return replace(recipe, plan=plan)
     return None
 

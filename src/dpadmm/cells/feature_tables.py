@@ -23,12 +23,8 @@ from dpadmm.cells.target_columns import FIXED, is_list, unmasked
 from dpadmm.cells.text_columns import not_numbers
 from dpadmm.errors import InvalidData, InvalidDataType
 
-SINGLE_PRECISION = (
-    "the table is of a type of single precision, which was chosen without looking at its cells and is public"
-)
-EQUALLY_LONG = (
-    "all rows of the list have as many cells as each other; had one not, the refusal to train would have told so"
-)
+SINGLE_PRECISION, EQUALLY_LONG = "single-precision", "rows-equally-long"
+"""Keys of assumptions."""
 
 Array = NDArray[Any]
 

@@ -69,7 +69,7 @@ def common(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the full traceback of an error; it may quote data.")
+        bool, typer.Option("--debug", help="Show the full traceback of an error. It may quote data.")
     ] = False,
 ) -> None:
     """Options before the command."""

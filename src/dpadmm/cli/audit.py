@@ -1,4 +1,4 @@
-"""`dpadmm audit`: attack a solver, a saved model or one fit on a real table, and say which ε it cannot have."""
+"""`dpadmm audit`: attack a solver, a saved model or one fit, and print the smallest ε consistent with the attack."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
     from dpadmm.audit import AuditResult, OneRunResult
 
 HELP = """\
-Attack a solver, a saved model, or one fit on a real table: is the noise enough for the claim?
+Attack a solver, a saved model, or one fit: find the smallest ε that is consistent with the attack.
 
-With or without a model no data is needed: trains on two made-up neighbouring tables that differ as much as the claim \
-allows for, --runs times on each, and lets an attacker who knows both guess from the noisy answers which one was used. \
-A lower bound above the claim refutes it; one below it proves nothing. Full-data solvers are tested against the \
-Gaussian they claim to be, mini-batch solvers against (ε, δ) itself, which takes more runs.
+--solver NAME needs no data. The solver trains --runs times on each of two made-up tables, which differ in one row as \
+much as the claim allows. An attacker who knows both tables guesses from the noisy answers which one was used. If the \
+lower bound on ε is above the claim, the claim is refuted. If it is below, nothing is proved. Mini-batch solvers need \
+more runs than full-data solvers.
 
-A model's statement is compared with its plan, the accountant is run again, and the recorded plan is attacked, \
-whatever the model: of a search, of hidden passes, in exact arithmetic, with private bounds or a private graph. The \
-attacker asks the plan's queries himself, where one row shows most. Plans of earlier versions, whose noise this one \
-does not draw, are checked only: there is no lower bound then, and the exit code is 0.
+MODEL_DIR needs no data either. The statement is compared with the plan, and the accountant is run again. Then the \
+attacker asks the queries of the plan where one row shows most. This works for every kind of model: searches, hidden \
+passes, exact arithmetic, private bounds, private graphs. Plans of earlier versions are checked but not attacked; \
+then there is no lower bound, and the exit code is 0.
 
---one-run adds canaries to a private table, trains once, and counts right guesses about them. That fit costs its whole \
-budget, and its model is thrown away.
+--one-run TABLE adds made-up rows, the canaries, to a private table and trains once. A coin has decided about each \
+canary, and the attacker's right guesses of these coins are counted. The fit spends its whole budget, and its model \
+is thrown away.
 
 \b
 Examples
@@ -85,27 +86,29 @@ AuditedSolver = Annotated[
     str | None, _attack("--solver", "-s", metavar="NAME", help=f"all, {options.SOLVERS} auto if left out.")
 ]
 AuditEpsilon = Annotated[float | None, _attack("--epsilon", "-e", metavar="X", help="ε of the claim.")]
-AuditDelta = Annotated[float | None, _attack("--delta", "-d", metavar="X", help="δ of the claim; else 0.05.")]
+AuditDelta = Annotated[float | None, _attack("--delta", "-d", metavar="X", help="δ of the claim; 0.05 if left out.")]
 Runs = Annotated[
     int | None,
     _attack(
         *("--runs", "-r"),
         metavar="N",
         min=200,
-        help=f"Fits on each of the two tables; {SOLVER_RUNS}, of a model 200 to 20000 in about 90 s.",
+        help=f"Runs on each of the two tables; if left out {SOLVER_RUNS}, of a model 200 to 20000 in about 90 s.",
     ),
 ]
 Confidence = Annotated[
-    float | None, _attack("--confidence", metavar="X", help="Of the lower bound; 0.999, one run: 0.99.")
+    float | None,
+    _attack("--confidence", metavar="X", help="Confidence of the lower bound; if left out 0.999, with --one-run 0.99."),
 ]
 AuditSteps = Annotated[int | None, _attack("--steps", "-t", metavar="N", min=2, help="Solver steps of each fit.")]
 Picture = Annotated[
-    Path | None, options.output("--picture", metavar="FILE", help="Write a .png or .svg: claimed, proven, audited.")
+    Path | None,
+    options.output("--picture", metavar="FILE", help="Draw claimed, proven and audited ε as .png or .svg."),
 ]
 OneRunTable = Annotated[Path | None, _one_run("--one-run", metavar="TABLE", help="Private table to train on once.")]
 OneRunSchema = Annotated[Path | None, _one_run("--schema", metavar="FILE", help="TOML file that declares the columns.")]
-CanaryCount = Annotated[int, _one_run("--canaries", metavar="N", min=20, help="Made-up rows to add.")]
-Guesses = Annotated[int | None, _one_run("--guesses", metavar="N", min=2, help="Guesses about them.")]
+CanaryCount = Annotated[int, _one_run("--canaries", metavar="N", min=20, help="Number of canaries.")]
+Guesses = Annotated[int | None, _one_run("--guesses", metavar="N", min=2, help="Number of guesses about the canaries.")]
 
 
 def audit(
@@ -204,7 +207,7 @@ def _audited_solvers(
     elif name == ALL:
         print_all(results, relation)
         for each in unproved:
-            print_line(f"{each} claims nothing under {relation}: it refuses to train, so there is nothing to audit.")
+            print_line(f"{each} refuses to train under {relation}, so there is no claim to audit.")
     else:
         print_two_tables(f"Audit of {name}", results[name], relation)
     return results
@@ -250,12 +253,10 @@ def _audited_once(
 def _request(given: dict[str, Any]) -> FitRequest:
     """The options as `dpadmm fit` would have them; penalties are left out, because they cost no privacy."""
     if given["schema"] is None or given["delta"] is None:
-        raise InvalidParameter(
-            "--one-run without --schema or --delta", "both, as for `dpadmm fit`", "declare the columns and the claim"
-        )
+        raise InvalidParameter("--one-run without --schema or --delta", "both, as for `dpadmm fit`", "add them")
     if given["solver"] == ALL:
         raise InvalidParameter(
-            "--one-run with --solver all", "one solver", "every fit costs its whole budget: name one"
+            "--one-run with --solver all", "one solver", "name one: every fit spends its whole budget"
         )
     shared = {name: value for name, value in given.items() if name in FitRequest.__dataclass_fields__}
     chosen = {"table": given["one_run"], "solver": given["solver"] or "auto"}

@@ -59,7 +59,7 @@ def print_all(results: dict[str, AuditResult], relation: str) -> None:
         ],
     )
     confidence = rounded_down(first.confidence)
-    print_line(f"Confidence {confidence} for each line. What stands is not refuted; that is no proof.")
+    print_line(f"Confidence {confidence} for each line. A claim that stands was not refuted; that is no proof.")
 
 
 def tell_model(folder: Path, result: ModelAudit, json: bool) -> None:
@@ -87,13 +87,13 @@ def tell_checked(folder: Path, refusal: NoAttack, confidence: float, json: bool)
             *_stated(checked),
         ],
     )
-    print_line(f"Statement, plan and accountant agree. Nothing was attacked: {refusal}.")
+    print_line(f"Statement, plan and accountant agree. Nothing was attacked. {refusal}")
 
 
 def _tried(found: ModelAudit) -> list[tuple[str, str]]:
     """What was attacked, and whether the solver was run too."""
     unlike = "it makes hidden passes, is a search, has options that are not stored, or its defaults have changed since"
-    asked = "once, and asked what was planned" if found.rehearsed else f"no: {unlike}"
+    asked = "once; it asked exactly what was planned" if found.rehearsed else f"no: {unlike}"
     if found.attacks[1:]:
         attacks = f"{len(found.attacks)} times, with as many runs each: {'; '.join(found.attacks)}"
     else:
@@ -119,17 +119,17 @@ def print_one_run(result: OneRunResult, charged: bool) -> None:
             ("lower bound", _bound(result)),
             ("guesses", f"{result.correct:,} of {result.guesses:,} right, about {result.canaries:,} canaries"),
             *_power(result),
-            ("runs", f"{result.runs}, which {'was charged' if charged else 'nothing has charged'}"),
+            ("runs", f"{result.runs}, {'charged to the ledger' if charged else 'not charged to any ledger'}"),
         ],
     )
     _print_verdict(result.refuted)
     if result.seeded:
         print_line(
-            "Seeded: NOT private, and not to be published. Whoever knows or guesses the seed can subtract the noise "
-            "from this result; audit without --seed on private rows."
+            "Seeded: this result is NOT private. Do not publish it. Whoever knows or guesses the seed can subtract the "
+            "noise. On private rows, audit without --seed."
         )
     if not charged:
-        print_line("This fit spent its whole budget: count it, or name a --ledger and a --dataset.")
+        print_line("This fit spent its whole budget. Count it, or name a --ledger and a --dataset next time.")
 
 
 def _at(claim: AuditResult | CheckedModel | OneRunResult) -> str:
@@ -144,18 +144,18 @@ def _bound(result: AuditResult | OneRunResult) -> str:
 def _power(result: AuditResult | OneRunResult) -> list[tuple[str, str]]:
     noise = rounded_down(result.detectable_noise, 2)
     seen = (
-        f"noise below {noise} of what is needed would be seen in 95 of 100 such audits"
+        f"noise below {noise} times what is needed would be noticed in 95 of 100 such audits"
         if result.detectable_noise
-        else "no lack of noise, however large, would be seen by so small an audit of so large a claim"
+        else "this audit is too small, for so large a claim, to notice any lack of noise"
     )
-    return [("power", f"full use of the claim would show as ε ≥ {rounded_down(result.power, 4)}; {seen}")]
+    return [
+        ("power", f"a mechanism that spends the whole claim would show ε ≥ {rounded_down(result.power, 4)}; {seen}")
+    ]
 
 
 def _print_verdict(refuted: bool) -> None:
     print_line(
-        "The claim is REFUTED."
-        if refuted
-        else "The claim stands: no attack of this kind and size refutes it. That is no proof."
+        "The claim is REFUTED." if refuted else "The claim stands: this attack did not refute it. That is no proof."
     )
 
 

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from dpadmm.tables.findings import Finding, Findings, Place
 
 HELP = """\
-Find the cells that do not fit the schema. For the owner of the table only: the output quotes private cells.
+List the cells that do not fit the schema. For the owner of the table only: the output quotes private cells.
 
-Run it before `dpadmm fit`, which says that a table has an invalid row and never which. Nothing is written to a file, \
-a ledger or a cache. Cells are read by the rules of `dpadmm fit`. Correct the cells, not the ranges: a range that was \
-chosen after looking at the rows breaks an assumption of the privacy statement.
+Run it before `dpadmm fit`, which says that a table has an invalid row but never which one. Both commands read cells \
+by the same rules. `check` writes nothing: no file, no ledger, no cache. Correct the cells, not the ranges: the \
+privacy statement assumes that nobody chose a range after looking at the rows.
 
-A cell is missing if it is empty or holds NA, N/A, NaN, null or None; in its column of the schema, fill = … says what \
-a missing cell counts as.
+A cell is missing if it is empty or holds NA, N/A, NaN, null or None. With fill = … in its column of the schema it \
+counts as that value.
 
-The exit code is 0 if every row fits, and 2 if one does not. Cells that are clipped to their range, filled, or counted \
-as no category are listed, and fit.
+The exit code is 0 if every row fits and 2 if one does not. Cells that are clipped to their range, filled, or counted \
+as no category are listed too, but they fit.
 
 \b
 Examples
@@ -90,8 +90,8 @@ def _lines(findings: Findings) -> Iterator[str]:
         yield f"All {findings.rows:,} rows fit the schema."
     elif findings.refused_rows:
         yield (
-            f"{findings.refused_rows:,} of {findings.rows:,} rows do not fit the schema: `dpadmm fit` refuses the "
-            "table, or with --invalid-rows zero counts these rows for nothing."
+            f"{findings.refused_rows:,} of {findings.rows:,} rows do not fit the schema. `dpadmm fit` refuses the "
+            "table; with --invalid-rows zero it trains, and these rows count for nothing."
         )
     else:
         yield "The table does not fit the schema, and `dpadmm fit` refuses it."

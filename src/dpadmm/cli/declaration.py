@@ -26,7 +26,7 @@ def require_its_options(request: TableOptions) -> None:
     """Refuse what estimators refuse too, in the words of the command line."""
     if request.ledger is not None and request.dataset is None:
         raise InvalidParameter(
-            "--ledger without --dataset", "--dataset NAME", "say whose budget is to be charged, as the ledger names it"
+            "--ledger without --dataset", "--dataset NAME", "name the data set to charge, as the ledger names it"
         )
     _require_a_graph(request)
 
@@ -48,7 +48,7 @@ def require_its_rows(request: TableOptions, found: int) -> None:
         raise InvalidParameter(
             "a --rows that differs from the table under --relation replace-one",
             "no --rows, or the number of rows of the table",
-            "drop or correct --rows; a number that the table need not have takes --relation add-remove",
+            "drop or correct --rows; only under --relation add-remove may it differ from the table",
         )
 
 

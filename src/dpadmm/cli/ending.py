@@ -1,4 +1,4 @@
-"""What becomes of budget and output when a command ends early: told with whatever ended it."""
+"""When a command ends early, its message says whether the budget was spent and what was written."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Training:
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Turn the signals that end a program into `Stopped`, so that it can tidy up and tell."""
+    """Turn the signals that end a program into `Stopped`, so that it can tidy up and say what happened."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(number)

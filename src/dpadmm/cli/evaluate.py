@@ -16,10 +16,10 @@ from dpadmm.report import classification_metrics, regression_metrics
 from dpadmm.tables import EncodedTable, Schema
 
 HELP = """\
-Accuracy, AUC and log-loss (or R² and mean absolute error) of a model on a public or test table.
+Measure a model on a public or test table: accuracy, AUC and log-loss, or R² and mean absolute error.
 
-Metrics are exact functions of the table, without noise: printing them for training rows would break the promise. So \
-you declare with --public-or-test that this table is public, or held-out rows whose metrics may be printed.
+Metrics carry no noise. To print them for training rows would break the promise. So you declare with --public-or-test \
+that this table is public, or that it holds test rows whose metrics may be printed.
 
 \b
 Examples
@@ -47,8 +47,8 @@ def evaluate(
 ) -> None:
     if not public_or_test:
         raise PrivacyError(
-            "given a table that was not declared public or test data; expected the flag --public-or-test, because "
-            "metrics carry no noise and would leak training rows; add it only if metrics of this table may be printed"
+            "Got a table that was not declared public or test data. Expected the flag --public-or-test: metrics carry "
+            "no noise, so those of training rows would leak. Add it only if metrics of this table may be printed."
         )
     model, schema = read_model_with_schema(model_dir)
     _require_target(table, schema)

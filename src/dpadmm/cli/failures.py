@@ -46,8 +46,8 @@ def _described(error: BaseException) -> dict[str, Any]:
     if not isinstance(error, DpadmmError):
         return _entry(
             "UnexpectedProblem",
-            f"given a problem inside the program ({type(error).__name__}); expected none; its text is withheld because "
-            "it may quote data: where that may be seen, run `dpadmm --debug …` and report what it shows",
+            f"The program has a problem ({type(error).__name__}). Its text is not shown, because it may quote data. "
+            "Where data may be seen, run `dpadmm --debug …`, and report what it shows.",
             UNEXPECTED,
         )
     entry = _entry(type(error).__name__, str(error), exit_code(error))
@@ -57,7 +57,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def usage_message(error: Any) -> str:
-    """What a command line that does not parse is told; of a misspelt option, the nearest one."""
+    """What is wrong with a command line; for a misspelt option, with the nearest one."""
     name, known = getattr(error, "option_name", None), getattr(error, "possibilities", None) or ()
     if name is None or not known:
         return str(error.format_message())
@@ -68,10 +68,9 @@ def usage_message(error: Any) -> str:
 
 def describe_usage(message: str, command: str) -> dict[str, Any]:
     """A command line that does not parse."""
-    said = message.rstrip(".")
-    shown = "commands" if command == "dpadmm" else "options"
-    text = f"given a command line that does not fit ({said}); expected the {shown} of `{command} --help`; correct it"
-    return _entry("UsageError", text, BAD_INPUT)
+    end = "" if message.endswith((".", "?")) else "."
+    shown = "commands" if message.startswith("No such command") else "options"
+    return _entry("UsageError", f"{message}{end} `{command} --help` lists the {shown}.", BAD_INPUT)
 
 
 def describe_stop(stopped: Stopped) -> dict[str, Any]:

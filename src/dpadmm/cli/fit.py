@@ -23,12 +23,12 @@ from dpadmm.tables import Schema
 HELP = """\
 Train a private model on a table.
 
-The schema declares kinds, ranges, categories and classes; nothing is measured from the data. Every public choice is \
-checked before the table is opened. The output folder appears complete or not at all. Each run spends its whole budget.
+The schema declares kinds, ranges, categories and classes, so that none of them is measured from the rows. All \
+options are checked before the table is opened. Each run spends its whole budget.
 
-Space for the model is taken before the budget is spent. Whatever ends a run early (a full disk, Ctrl-C, termination), \
-the message says whether its budget was spent, with --json as "budget_spent"; a charge is never taken back. A model \
-that was paid for and cannot be written to --out is saved in the folder for temporary files, which the message names.
+The output folder appears complete or not at all. If a run ends early (a full disk, Ctrl-C, termination), the message \
+says whether the budget was spent; with --json this is "budget_spent". A ledger never takes a charge back. If a \
+trained model cannot be written to --out, it is saved in a folder for temporary files, which the message names.
 
 \b
 Examples
@@ -83,10 +83,10 @@ def _about_errors(request: FitRequest, model: Any) -> str:
         return f"none: {why}"
     if request.standard_errors is None:
         return (
-            "left out, as they take longer than the fit: --standard-errors asks for them; a new fit costs its whole "
-            "budget again"
+            "not computed, because they take longer than the fit. --standard-errors computes them, but a new fit "
+            "spends the whole budget again"
         )
-    return "none: a replay overflowed" if request.standard_errors else "none, as asked"
+    return "none: their computation overflowed" if request.standard_errors else "none, as asked"
 
 
 def _report(request: FitRequest, model: Any, schema: Schema) -> Report:
@@ -138,6 +138,6 @@ def _tell(request: FitRequest, model: Any, schema: Schema, told: list[dict[str, 
         ],
     )
     print_line(
-        "How well the model fits its training rows is private: measure it with `dpadmm evaluate` on a test table.",
+        "How well the model fits its training rows is private. Measure it on a test table with `dpadmm evaluate`.",
         style="dim",
     )

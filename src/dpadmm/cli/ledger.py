@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 HELP = """\
 Keep a record of what every data set has spent, over all fits.
 
-A ledger is a file, or postgresql://… for a team. Give it to `dpadmm fit --ledger PATH --dataset NAME` or to an \
-estimator: every fit is charged before it trains, and refused if the data set's limit would be exceeded. A fit that \
-ends early stays charged.
+A ledger is a file, or a PostgreSQL database for a team. Name it in `dpadmm fit --ledger PATH --dataset NAME` or give \
+it to an estimator. Every fit is then charged before it trains. It is refused if it would exceed the limit of its \
+data set. A fit that ends early stays charged.
 
 \b
 Examples
@@ -48,12 +48,16 @@ Epsilon = Annotated[float | None, typer.Option("--epsilon", "-e", metavar="X", h
 Delta = Annotated[float | None, typer.Option("--delta", "-d", metavar="X", help="δ that all fits may spend.")]
 Relation = Annotated[str, typer.Option("--relation", metavar="NAME", help="Neighbours: replace-one or add-remove.")]
 Owner = Annotated[
-    str | None, typer.Option("--owner", metavar="NAME", help="Who answers for the data; you, if left out.")
+    str | None, typer.Option("--owner", metavar="NAME", help="Who is responsible for the data; you, if left out.")
 ]
-Test = Annotated[bool, typer.Option("--test", help="The data is not private: seeded fits are accepted.")]
+Test = Annotated[bool, typer.Option("--test", help="The data are not private, so that seeded fits are accepted.")]
 Picture = Annotated[Path | None, typer.Option("--picture", metavar="FILE", help="Write a PNG of spending over time.")]
-Witness = Annotated[str | None, typer.Option("--head", metavar="N:HASH", help="A head noted earlier; must be there.")]
-Models = Annotated[list[Path] | None, typer.Option("--model", metavar="DIR", help="A model that must be paid for.")]
+Witness = Annotated[
+    str | None, typer.Option("--head", metavar="N:HASH", help="A head that was noted earlier. The ledger must hold it.")
+]
+Models = Annotated[
+    list[Path] | None, typer.Option("--model", metavar="DIR", help="A model folder. The ledger must hold its charge.")
+]
 Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="File to write; standard output if left out.")
 ]
@@ -70,7 +74,7 @@ def init(
     test: Test = False,
     json: Json = False,
 ) -> None:
-    """Make a ledger, and maybe declare its first data set."""
+    """Make a ledger and, if you like, declare its first data set."""
     from dpadmm.privacy.ledger import Ledger
 
     limit_given = _limit(dataset, epsilon, delta, relation)
@@ -116,7 +120,7 @@ def limit(
 
 @app.command(epilog=EPILOG)
 def show(path: Place, picture: Picture = None, force: Force = False, json: Json = False) -> None:
-    """Show what was spent, fit by fit, in a table and maybe as a picture."""
+    """Show what was spent, fit by fit, as a table and, if you like, as a picture."""
     from dpadmm.privacy.ledger import Ledger
 
     if picture is not None:
@@ -141,7 +145,7 @@ def show(path: Place, picture: Picture = None, force: Force = False, json: Json 
 
 @app.command(epilog=EPILOG)
 def verify(path: Place, head: Witness = None, model: Models = None, json: Json = False) -> None:
-    """Check every hash, charge and total of a ledger; with --head or --model, also that nothing was cut off."""
+    """Check every hash, charge and total of a ledger; with --head or --model, also that its end was not cut off."""
     from dpadmm.cli.model_folder import read_model
     from dpadmm.privacy.ledger import release_digest
     from dpadmm.privacy.ledger import verify as check
@@ -155,7 +159,7 @@ def verify(path: Place, head: Witness = None, model: Models = None, json: Json =
     elif found.ok:
         print_line(f"{found.place}: {found.entries} entries, all as they were written. Head: {found.head}")
         for folder in model or ():
-            print_line(f"{folder}: paid for, and committed here.")
+            print_line(f"{folder}: this ledger holds its finished charge.")
     else:
         for problem in found.problems:
             print_line(f"{found.place}: {problem}", style="bold red")
@@ -202,7 +206,7 @@ def _limit(dataset: str | None, epsilon: float | None, delta: float | None, rela
         return None
     if not all(given) or epsilon is None or delta is None:
         raise InvalidParameter(
-            "part of a limit", "--dataset NAME, --epsilon X and --delta X together", "give all three, or none"
+            "only part of a limit", "--dataset NAME, --epsilon X and --delta X together", "give all three, or none"
         )
     return Budget(epsilon, delta, Neighbours.parse(relation))
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadmm._version import __version__
 from dpadmm.cells.holders import NamedArray
 from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.errors import FileProblem, InvalidSchema
-from dpadmm.privacy.wording import EARLIER
 from dpadmm.report import REPORT_FILES, Report, promise_texts, write_report
 from dpadmm.scoring import SCORE_FILES
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
@@ -55,16 +53,21 @@ def read_model(folder: Path) -> Any:
     return model
 
 
+def stored_words(folder: Path) -> str | None:
+    """The paragraph that was stored with a model; what is printed follows from facts instead."""
+    found = _stored(folder)["privacy"].get("statement")
+    return None if found is None else str(found)
+
+
 def _promised(folder: Path, model: Any) -> dict[str, str]:
-    """What statement and plan files must say; in the words of `model.json` where another version chose them."""
-    statement, plan = model.privacy_.to_dict(), model.plan_.to_dict()
-    stored = json.loads((folder / "model.json").read_text())
-    if model.privacy_.library_version != __version__:
-        statement, plan = {**stored["privacy"]}, stored["plan"]
-        statement.setdefault("statement", model.privacy_.text)
-    elif stored["privacy"].get("statement") == (earlier := model.privacy_.worded(EARLIER)):
-        statement["statement"] = earlier
-    return promise_texts(statement, plan, model.plan_.digest)
+    """What statement and plan files must say: what `model.json` stores, whose facts were compared with the plan."""
+    stored, words = _stored(folder), stored_words(folder)
+    statement = {**stored["privacy"], "statement": model.privacy_.text if words is None else words}
+    return promise_texts(statement, stored["plan"], model.plan_.digest)
+
+
+def _stored(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "model.json").read_text()))
 
 
 def _says(path: Path, text: str) -> bool:
@@ -107,7 +110,7 @@ def read_encoded(table: Path, schema: Schema, *, with_target: bool, blank_invali
     if declared.isdisjoint(map(str, frame.columns)):
         # Without a header the first row would be taken for names, and names are printed.
         raise InvalidSchema(
-            f"the table {table}, whose first line holds none of the schema's columns",
+            f"the table {table}, whose first line names none of the schema's columns",
             "a header line with the column names",
             "add the header, or give the schema of this table",
         )

@@ -86,7 +86,9 @@ def check_new_file(out: Path, force: bool) -> None:
         raise FileProblem(f"the output {out}, which exists", "a new name", "choose another name, or add --force")
     if not writable:
         raise FileProblem(
-            f"the output {out}", "a folder that exists and can be written", "create the folder or choose another"
+            f"the output {out}, whose folder is missing or cannot be written",
+            "a folder that exists and can be written",
+            "create the folder or choose another",
         )
 
 
@@ -110,7 +112,9 @@ def _allocate(handle: int, size: int) -> None:
 def _check_target(out: Path, known_files: Collection[str], force: bool) -> None:
     if not out.parent.is_dir():
         raise FileProblem(
-            f"the output folder {out}", "a parent folder that exists", "create the parent or choose another --out"
+            f"the output folder {out}, whose parent does not exist",
+            "a parent folder that exists",
+            "create the parent or choose another --out",
         )
     if not out.exists():
         return
@@ -137,5 +141,5 @@ def _unwritable(out: Path, error: OSError) -> FileProblem:
     return FileProblem(
         f"the output {out}, which cannot be written ({why(error)})",
         "a place on a disk that can be written and has space",
-        "choose another output, or make it so",
+        "choose another output, or free space or permissions there",
     )

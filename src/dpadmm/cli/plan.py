@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dpadmm.cli.declaration import declaration_of
@@ -12,18 +13,19 @@ from dpadmm.privacy.wording import pair, rounded_down, rounded_up
 
 if TYPE_CHECKING:
     from dpadmm.declare.recipe import Recipe
+    from dpadmm.privacy.facts import QueryFacts
 
 HELP = """\
-What noise will this promise cost? Needs no data.
+Show how much noise a promise costs. Reads no data.
 
-The plan is the one that `dpadmm fit` with the same options certifies, and has the same digest. Give --features, or \
-the --schema of the table; --rows is its public number of rows.
+The plan is the one that `dpadmm fit` certifies with the same options; both have one digest. Give --features, or the \
+--schema of the table; --rows is its public number of rows.
 
-noise_std is stated at clip norm 1: it is the standard deviation of the noise on each coordinate of a released mean \
-gradient, and scales with the clip norm, which the list of queries has. A solver that asks several kinds of queries \
-(auto, dp-vradmm) has one noise level each: noise_std and noise_multiplier are those of its gradients (dp-vradmm: of \
-its snapshots), and the list is under `queries`. For noisy-admm, whose noise is on the gradient of one \
-row, `comparison` shows what the same promise costs in three other ways; read it before choosing that solver.
+`noise_std` is the standard deviation of the noise on each entry of a released mean gradient, at clip norm 1. It is \
+proportional to the clip norm, which the list of queries shows. Solvers that ask several kinds of queries (auto, \
+dp-vradmm) have a noise level for each kind: --json lists them under `queries`, and `noise_std` is that of the \
+gradients (dp-vradmm: of the snapshots). noisy-admm adds its noise to the gradient of one row. For it, `comparison` \
+shows what the same promise costs in three other ways. Read it before you choose that solver.
 
 \b
 Examples
@@ -44,7 +46,9 @@ def plan(request: PlanRequest) -> None:
     if request.json:
         print_json(summary)
     else:
-        _print(summary)
+        from dpadmm.privacy.implied import queries_of
+
+        _print(summary, queries_of(recipe.plan))
 
 
 def make_plan(request: PlanRequest) -> Recipe:
@@ -95,7 +99,9 @@ def compared(recipe: Recipe) -> dict[str, Any]:
     return {"comparison": asdict(compare_plan(recipe.plan))} if recipe.plan.event.hidden else {}
 
 
-def _print(summary: dict[str, Any]) -> None:
+def _print(summary: dict[str, Any], queries: Iterable[QueryFacts]) -> None:
+    from dpadmm.privacy.wording import short
+
     hidden = "comparison" in summary
     what = "one row's gradient" if hidden else "the mean gradient"
     work = "passes, one release" if hidden else f"steps, {summary['releases']:,} noisy releases"
@@ -113,16 +119,15 @@ def _print(summary: dict[str, Any]) -> None:
             *[("warning", warning["text"]) for warning in summary["warnings"]],
         ],
     )
-    head = ("query", "times", "rows", "sampler", "clip", "noise / clip", "noise")
-    print_table(head, [_cells(query) for query in summary["queries"]])
+    print_table(short.HEAD, map(short.cells, queries))
     if hidden:
         _print_comparison(summary["comparison"])
     else:
-        print_line("Noise is the standard deviation on each released mean; it scales with the clip norm.", style="dim")
+        print_line(f"{short.RELEASED} It is proportional to the clip norm.", style="dim")
 
 
 def _coupling(passage: dict[str, float]) -> str:
-    return f"{passage['coupling']:.3g}; step size times penalty parameter, the more the less noise"
+    return f"{passage['coupling']:.3g}; step size times penalty parameter: the larger it is, the less noise is needed"
 
 
 def _print_comparison(comparison: dict[str, float]) -> None:
@@ -137,18 +142,6 @@ def _print_comparison(comparison: dict[str, float]) -> None:
         ],
     )
     print_line(
-        "For central training subsampling needs less noise and covers more, and full data (solver auto) is better "
-        "still. Hidden passes are for data visited one row after another where only the last state is published."
-    )
-
-
-def _cells(query: dict[str, Any]) -> tuple[str, ...]:
-    return (
-        query["kind"],
-        f"{query['count']:,}",
-        f"{query['denominator']:,.0f}",
-        query["sampler"]["name"],
-        rounded_up(query["clip_norm"]),
-        rounded_down(query["noise_multiplier"], 4),
-        rounded_down(query["noise_std"], 4),
+        "If one party holds all rows, subsampling needs less noise and covers more, and full data (solver auto) is "
+        "better still. Hidden passes are for data visited row after row, where only the last state is published."
     )

@@ -19,7 +19,7 @@ from dpadmm.report.cells import as_text
 HELP = """\
 Write one prediction for each row of a table, in its order.
 
-A prediction tells about the row it was made from: treat the output like the table. The files score.py and \
+A prediction tells about the row it was made from, so treat the output like the table. The files score.py and \
 score.sql in the model folder make the same predictions without dpadmm.
 
 \b
@@ -36,7 +36,13 @@ def predict(
     out: options.OutFile,
     proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
     std: Annotated[bool, typer.Option("--std", help="Add how far the privacy noise moves each score.")] = False,
-    invalid_rows: Annotated[str, typer.Option("--invalid-rows", help="error, or blank: predict nothing.")] = "error",
+    invalid_rows: Annotated[
+        str,
+        typer.Option(
+            "--invalid-rows",
+            help="What to do with rows that do not fit the schema: error, or blank (their predictions stay empty).",
+        ),
+    ] = "error",
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:

@@ -8,9 +8,9 @@ from dpadmm.cli.outputs import check_new_file, write_new_file
 from dpadmm.cli.screen import print_json, print_line
 
 HELP = """\
-Write a schema template from the column names of a table; no value is read.
+Write a schema template from the column names of a table. No cell is read.
 
-Fill in kinds, ranges, categories and classes from what is known without looking at the data.
+Then fill in kinds, ranges, categories and classes. Use what is known without looking at the rows.
 
 \b
 Examples

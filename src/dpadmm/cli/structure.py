@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 from dpadmm.errors import FileProblem, InvalidParameter
+from dpadmm.files import why
 from dpadmm.tables import Schema
 
 Edge = tuple[int, int, float]
@@ -57,10 +58,16 @@ def _lines(path: Path, option: str) -> list[tuple[int, list[str]]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileProblem(
-            f"{option} {path} ({type(error).__name__})", "a UTF-8 text file that can be read", "correct the path"
+            f"{option} {path}, which cannot be read ({_reason(error)})",
+            "a UTF-8 text file",
+            "correct the path or the file",
         ) from None
     parsed = [(i, [cell.strip() for cell in cells]) for i, cells in enumerate(csv.reader(text.splitlines()), start=1)]
     return [(i, cells) for i, cells in parsed if any(cells) and not cells[0].startswith("#")]
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return why(error) if isinstance(error, OSError) else "not UTF-8"
 
 
 def _find(name: str, position: dict[str, int], path: Path) -> int:

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 HELP = """\
 Choose settings on private rows, privately.
 
-A secret random number of trials each fit one setting, drawn from those given by --try, on part of the rows, and \
-score it, with noise, on the rest. Only the winner is written. --epsilon and --delta are the total of it all; what \
-that leaves a single trial is printed before the search runs. `dpadmm fit` without a search is often the better use \
-of a budget. When a run ends early the message says whether its budget was spent, as for `dpadmm fit`.
+The search runs several trials. How many is random and stays secret. Each trial draws one setting from those given by \
+--try, fits it on one part of the rows, and scores it with noise on the rest. Only the best model is written. \
+--epsilon and --delta are the cost of the whole search. What is left for one trial is printed before the search runs. \
+`dpadmm fit` without a search is often the better use of a budget. If a run ends early, the message says whether its \
+budget was spent.
 
 \b
 Examples
@@ -83,7 +84,9 @@ def read_space(tried: list[str]) -> dict[str, list[Any]]:
             )
         space[name] = [_value(word.strip()) for word in values.split(",")]
     if not space:
-        raise InvalidParameter("no --try", "at least one --try NAME=V1,V2,…", "say what may be tried, or use fit")
+        raise InvalidParameter(
+            "no --try", "at least one --try NAME=V1,V2,…", "say what may be tried, or use `dpadmm fit`"
+        )
     return space
 
 
@@ -103,7 +106,7 @@ def carry_out(request: TuneRequest, space: dict[str, list[Any]]) -> None:
 def _carry_out(request: TuneRequest, space: dict[str, list[Any]], training: Training) -> None:
     schema = declared_schema(request)
     search = _declared_search(request, space, schema)
-    # A dry run is there to show the cost: what the ledger refuses is refused again, and told, after it.
+    # A dry run shows the cost first. What the ledger refuses here is refused again after the cost was printed.
     with suppress(BudgetExceeded) if request.dry_run else nullcontext():
         search.check()
     classes = len((schema.target.classes if schema.target else None) or ()) or 2

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dpadmm._version import __version__
-from dpadmm.errors import DownloadFailed, FileProblem, InvalidParameter
+from dpadmm.errors import DownloadFailed, FileProblem, InvalidParameter, three_sentences
 
 CHUNK = 1 << 16
 TIMEOUT_S = 30.0
@@ -24,7 +24,7 @@ TIMEOUT_S = 30.0
 
 def failed(given: str, expected: str, do: str) -> DownloadFailed:
     """A `DownloadFailed` in the three-part form of every other error here."""
-    return DownloadFailed(f"given {given}; expected {expected}; {do}")
+    return DownloadFailed(three_sentences(given, expected, do))
 
 
 def fetch(url: str, sha256: str | None, target: Path, progress: bool = True) -> Path:

@@ -80,7 +80,7 @@ class BudgetedSteps:
             raise InvalidParameter(
                 f"a private graph with penalty={penalty!r}",
                 "penalty='graph'",
-                "choose that penalty, or drop the graph: it would be paid for and not used",
+                "choose that penalty, or drop the graph: it would be paid for and change nothing",
             )
         if not isinstance(bounds, BoundsStep):
             step, declared = None, bounds

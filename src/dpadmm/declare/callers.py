@@ -1,4 +1,4 @@
-"""Whose line a warning names: that of the caller of this library, however deep inside it the warning is given."""
+"""A warning names the line of the user's program that called this library, not a line inside it."""
 
 from __future__ import annotations
 

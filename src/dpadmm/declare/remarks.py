@@ -1,7 +1,7 @@
-"""What public numbers alone say against a fit, told before its budget is charged.
+"""Warnings before a budget is charged: what public numbers alone say against a fit.
 
-A remark depends on declarations, the budget and the public number of rows, never on a cell: that it is given, or not,
-tells nothing about the rows. What may be a mistake is remarked; what breaks a promise is refused elsewhere.
+A remark depends on declarations, the budget and the public number of rows, never on a cell. So neither a remark nor its
+absence tells anything about the rows. A remark is about a likely mistake; what breaks a promise is refused elsewhere.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from dpadmm.errors import (
 )
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
+from dpadmm.privacy.wording import rounded_up, sentence
 from dpadmm.solvers.base import SOLVERS
 
 WORDS: Mapping[type[PublicWarning], str] = {
@@ -38,28 +39,28 @@ WORDS: Mapping[type[PublicWarning], str] = {
     UndeclaredTargetBounds: (
         "No target_bounds were declared. Targets are clipped to the range from -1 to 1, which ruins a model of any "
         "other range. Declare target_bounds=(lower, upper) from public knowledge, for instance target_bounds=(0, 100); "
-        "if -1 to 1 is the range, declare (-1, 1)."
+        "if the range is -1 to 1, declare (-1, 1)."
     ),
     UnusedSetting: "{given} does nothing {beside}. {do}.",
     TooLargeRowNorm: (
-        "row_norm={row_norm:g} is larger than any row: within the declared bounds no row is longer than {longest:.4g}. "
-        "The noise is made for rows of norm {row_norm:g} and hides more than it has to. Declare row_norm={longest:.4g} "
-        "or less."
+        "row_norm={row_norm:g} is larger than any row: within the declared bounds no row is longer than {longest}. "
+        "The noise is as large as rows of norm {row_norm:g} need, so it hides more than necessary. "
+        "Declare row_norm={longest} or less."
     ),
     TooSmallBudget: (
-        "{outlook} Do not spend the budget on this fit: at this epsilon and delta it takes about {rows:,} rows, and "
-        "with these rows a larger epsilon."
+        "{outlook} Do not spend the budget on this fit. At this epsilon and delta it takes about {rows:,} rows. "
+        "With the rows you have it takes a larger epsilon."
     ),
 }
 ONLY_EPSILON = (
-    "{outlook} Do not spend the budget on this fit: it takes a larger epsilon. More rows do not help at this delta."
+    "{outlook} Do not spend the budget on this fit. It takes a larger epsilon; more rows do not help at this delta."
 )
-"""Where delta would not be below one over the rows that it takes."""
+"""Used where delta would be at least one over the number of rows needed."""
 
 DEFAULT_ALPHA = 1e-4
-"""Of the estimators: who gave another one, wanted a penalty."""
+"""Of the estimators. A user who gave another value wanted a penalty."""
 MARGIN = 1.01
-"""How much longer than any row a declared norm may be, as people round."""
+"""How much longer than any row a declared norm may be, because people round."""
 
 _UNANNOUNCED: ContextVar[bool] = ContextVar("unannounced", default=False)
 
@@ -116,10 +117,11 @@ def remarks_on(
     said += _unused(tried)
     # Bounds map every feature to [0, 1].
     if features is not None and (norms := _too_large_norms(tried, longest := math.sqrt(features))):
-        said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": longest}))
+        said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": rounded_up(longest)}))
     if hopeless := outlook(budget, n_rows):
+        words = sentence.outlook(hopeless)
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
-        said.append(Remark(TooSmallBudget, {"outlook": hopeless, "rows": rows if budget.delta * rows < 1 else None}))
+        said.append(Remark(TooSmallBudget, {"outlook": words, "rows": rows if budget.delta * rows < 1 else None}))
     return tuple(said)
 
 
@@ -150,7 +152,7 @@ def announce(remarks: Iterable[Remark]) -> None:
 
 @contextmanager
 def unannounced() -> Iterator[None]:
-    """For the trials of a search: a warning from each would tell how many there are, which is secret."""
+    """No warnings in the trials of a search: one from each would show how many trials there are, which is secret."""
     before = _UNANNOUNCED.set(True)
     try:
         yield

@@ -12,7 +12,7 @@ from dpadmm.errors import InvalidParameter, shown
 
 Array = NDArray[np.float64]
 
-DECLARED = "weights are public constants, chosen without looking at these rows"
+DECLARED = "weights-public"
 
 
 def row_weights(public_weight: Any, n_rows: int) -> Array | None:

@@ -31,6 +31,7 @@ from dpadmm.estimators.uncertainty import Uncertain
 from dpadmm.estimators.work import work_of
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.address import PlaceParameter
+from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.statement import PrivacyStatement
@@ -55,7 +56,7 @@ class Prepared:
     rows: Rows
     rowmap: RowMap
     target: Target
-    assumptions: tuple[str, ...]
+    assumptions: tuple[str | Assumption, ...]
     graph: EdgeList | None = None
 
 

@@ -40,10 +40,7 @@ class DaskTable:
     """
 
     place = "held by Dask"
-    assumptions: tuple[str, ...] = (
-        "all processes and machines that Dask used, with their logs and files, are trusted with the rows, and Dask "
-        "could compute every partition: had it failed, the refusal would have told so",
-    )
+    assumptions: tuple[str, ...] = ("dask-trusted",)
 
     def __init__(self, X: Any, y: Any, tolerant: bool) -> None:
         chunks, sizes, self.n_features, self.is_sparse = _table(X)
@@ -74,7 +71,7 @@ class DaskTable:
         if condition.sparse and not self.is_sparse:
             raise InvalidData(
                 "sparse partitions of a dask array declared dense",
-                "a meta that tells what partitions are",
+                "a meta of the type of the partitions",
                 "pass meta=scipy.sparse.csr_matrix((0, 0)) to map_blocks",
             )
         if strict:

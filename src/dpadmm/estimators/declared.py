@@ -8,32 +8,27 @@ import numpy as np
 
 from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.privacy.arithmetic import NOMINAL_MARGIN
+from dpadmm.privacy.assumptions import Assumption, assumed
 from dpadmm.privacy.budget import Relation
 from dpadmm.rows.norms import finite_rows
 
 
-def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[int, tuple[str, ...]]:
+def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[int, tuple[str | Assumption, ...]]:
     """The public row count, and what has to be assumed about it."""
     if n_rows is None:
         if relation is Relation.REPLACE_ONE:
-            return actual, ("the number of rows is public",)
-        return actual, (
-            "the number of rows was treated as public, so that removing a row means replacing it by an empty one; "
-            "declare n_rows to protect the row count too",
-        )
+            return actual, ("rows-public",)
+        return actual, ("rows-treated-as-public",)
     if relation is Relation.REPLACE_ONE and n_rows != actual:
         raise InvalidParameter(
             "an n_rows that differs from the table under replace-one",
             "n_rows=None, or the number of rows",
-            "drop n_rows; only relation='add-remove' takes a nominal row count",
+            "drop n_rows; only under relation='add-remove' may it differ from the table",
         )
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
         raise InvalidParameter(f"n_rows={shown(n_rows)}", "a whole number >= 1", "declare a public row count")
-    return int(n_rows), (
-        "the nominal row count n_rows was declared from public knowledge",
-        f"the table has at most {NOMINAL_MARGIN} times that many rows; had it more, the refusal would have told so",
-        "the table has at least one row; had it none, the refusal would have told so",
-    )
+    longest = assumed("at-most-times-the-rows", times=NOMINAL_MARGIN)
+    return int(n_rows), ("rows-declared", longest, "at-least-one-row")
 
 
 def require_policy(invalid_rows: str) -> None:
@@ -76,4 +71,4 @@ def on_invalid_rows(policy: str) -> tuple[str, ...]:
     """What has to be assumed where invalid rows are refused."""
     if policy == "zero":
         return ()
-    return ("every row fits what was declared; had one not, the refusal to train would have told so",)
+    return ("rows-as-declared",)

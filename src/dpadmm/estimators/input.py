@@ -12,7 +12,7 @@ from dpadmm.cells.feature_tables import numeric_table
 from dpadmm.cells.holders import held_by, on_accelerator
 from dpadmm.cells.target_columns import one_column
 from dpadmm.declare.callers import callers_line
-from dpadmm.errors import InvalidDataType
+from dpadmm.errors import InvalidData, InvalidDataType
 
 
 def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) -> Any:
@@ -25,14 +25,29 @@ def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) 
             "rows in memory: models are trained where the rows are, searches and transformers are not",
             "fit a model by itself, or pass X.compute() or X.cpu()",
         )
+    table = numeric_table(X, tolerant)
+    _require_entries(table.shape, fewest_rows)
     return check_array(
-        numeric_table(X, tolerant),
+        table,
         accept_sparse="csr",
         dtype=[np.float64, np.float32],
         ensure_all_finite=False,
-        ensure_min_samples=fewest_rows,
+        ensure_min_samples=0,
         estimator=estimator,
     )
+
+
+def _require_entries(shape: tuple[int, int], fewest_rows: int) -> None:
+    """Refuse a table without rows or columns; the words are those that scikit-learn's tools look for.
+
+    The number of rows is left out of them: under add-remove it is secret.
+    """
+    rows, features = shape
+    if rows < fewest_rows:
+        raise InvalidData("X with 0 sample(s)", "at least one row", "pass a table with rows")
+    if not features:
+        given = "X with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required"
+        raise InvalidData(given, "at least one column", "pass a table with columns")
 
 
 def label_column(y: Any) -> NDArray[Any]:

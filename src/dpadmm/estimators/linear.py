@@ -62,8 +62,9 @@ PARAMETERS = """
         Declared range of each feature; values are clipped to it and scaled to [0, 1]. Or a
         `dpadmm.PrivateQuantileClipper(bounds, share=...)`, which finds a narrower one with a share of the budget.
     clip_norm : float or None
-        Clip of one row's gradient; by default half of `row_norm`, or twice `row_norm` for the squared loss. "auto"
-        chooses its own.
+        Clip of one row's gradient. By default "auto" has a cap of its own rules; for the other solvers it is half of
+        `row_norm`, up to all of it where noise is small, and twice `row_norm` for the squared loss. Where it is given,
+        "auto" is replaced by "full-admm".
     steps, batch_size, sampler, accountant
         Of the solver; None leaves the choice to the library. Samplers: "truncated-poisson", "poisson", "fixed",
         "full". Accountants: "gaussian", "pld", "rdp".
@@ -159,10 +160,10 @@ class _PrivateClassifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[m
     def declare_target(self, labels: NDArray[Any]) -> Target:
         if self.classes is not None:
             classes = declared_classes(self.classes)
-            source = "the classes were declared without looking at these rows"
+            source = "classes-declared"
         else:
             classes = _observed_classes(labels, tolerant=self.invalid_rows == "zero")
-            source = "the set of class labels was read from the table and is public knowledge"
+            source = "classes-public"
         return target_of_classes(self._loss, classes, self.class_weight, source)
 
     def _store(self, weights: NDArray[np.float64]) -> None:

@@ -1,7 +1,7 @@
 """The first look at parameters, before anything is done with one: each is the kind of thing its name says.
 
-What a parameter may be is said where it is used. Here only what no such place expects is refused: a table in place of a
-number, a number beyond all numbers, a set in place of a name.
+The place that uses a parameter checks its value. Here only the type is checked, so that such a place never meets a
+table instead of a number, a number too large for double precision, or a set instead of a name.
 """
 
 from __future__ import annotations

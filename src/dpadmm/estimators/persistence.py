@@ -1,6 +1,6 @@
 """Models as a folder: `model.npz` (numbers), `model.json` (words), and files that score rows elsewhere; no pickle.
 
-A model is loaded from the first two alone: nothing of a folder is ever executed.
+A model is loaded from the first two files alone. Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from dpadmm.estimators.linear import DPLinearRegression
 from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
 from dpadmm.estimators.stored_graph import to_arrays
 from dpadmm.estimators.uncertainty import NOT_COMPUTED
-from dpadmm.files import why, write_folder
+from dpadmm.files import usable_path, why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
-from dpadmm.privacy.selection.restatement import contradictions
 from dpadmm.scoring import SCORE_FILES, Input, score_files
 
 
@@ -52,7 +51,7 @@ def save_model(model: Any, path: str | Path, force: bool = False, inputs: Sequen
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
-    folder = Path(path)
+    folder = usable_path(path, "a model")
     try:
         _require_room(folder, force)
     except OSError as problem:
@@ -104,14 +103,14 @@ def load_model(path: str | Path) -> Any:
     query reads all rows, which is certified in a moment, the accountant is run again: no smaller ε than the queries
     cost is loaded. For other plans that is done by `dpadmm statement` and `dpadmm audit`.
     """
-    folder = Path(path)
+    folder = usable_path(path, "a model")
     model = read_model_folder(folder)
     statement, plan = model.privacy_, model.plan_
     if statement.plan_digest != plan.digest:
         raise _untrue(folder, "whose privacy statement speaks of another plan")
     try:
         verify_any_plan(plan) if _reads_all_rows(plan) else require_any_agreement(plan)
-        wrong = contradictions(statement, plan)
+        wrong = statement.contradictions(plan)
     except (PromiseBroken, CannotCertify) as problem:
         raise _untrue(folder, f"whose plan does not hold ({problem})") from None
     if wrong:

@@ -1,8 +1,8 @@
 """Steps of a pipeline that learned from the rows before a private step saw them: found and refused.
 
-scikit-learn tells an estimator nothing of the pipeline it is in. So a fit looks among its callers for a pipeline that
-is fitting it. What it cannot find that way, a scaler used by hand before the fit, say, no library can: every statement
-says that such steps are not covered.
+scikit-learn does not tell an estimator which pipeline it is in. So a fit looks among its callers for a pipeline that is
+fitting it. It cannot find a scaler that was used by hand before the fit. Every statement says that such steps are not
+covered.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ from dpadmm.errors import PrivacyError
 from dpadmm.estimators.blur import LaplacianBlur
 from dpadmm.privacy.statement import PrivacyStatement
 
-NOTHING_ELSE = (
-    "nothing else that learned from these rows beforehand is covered: a scaler, an imputation or a selection of "
-    "features that was fitted on them is not private"
-)
+NOTHING_ELSE = "nothing-else-learned"
 LEARN_NOTHING = (LaplacianBlur, FunctionTransformer, Normalizer, Binarizer)
 """Steps that map each row by itself. A subclass may do anything in its `fit`, so it is not among them."""
 
@@ -49,12 +46,12 @@ def require_nothing_learned_before(estimator: Any) -> None:
     ]
     if learned:
         raise PrivacyError(
-            f"given a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
-            f"{type(estimator).__name__}; "
-            "expected earlier steps that are private themselves or map each row by itself, because what a step learns "
-            "without noise tells about single rows, and no statement of the last step could be true of the pipeline; "
-            "declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
-            "rows, or a step that was fitted on public rows, into a FunctionTransformer (docs/pitfalls.md)"
+            f"Got a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
+            f"{type(estimator).__name__}. "
+            "Expected earlier steps that are private themselves or map each row by itself: what a step learns without "
+            "noise tells about single rows, and then no statement of the last step is true of the pipeline. "
+            "Declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
+            "rows, or a step that was fitted on public rows, into a FunctionTransformer (docs/pitfalls.md)."
         )
 
 

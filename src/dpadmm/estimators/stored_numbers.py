@@ -1,7 +1,7 @@
 """The numbers of a model file: an archive of plain arrays, each checked before a byte of memory is taken for it.
 
-The library writes arrays as they are, not compressed. So no file can become more than it is: a small one that would
-expand, or whose headers promise more than follows them, is refused by what its directory and headers say.
+The library writes arrays uncompressed, so a file never needs more memory than its own size. A compressed file, or one
+whose headers promise more than it holds, is refused before anything is read from it.
 """
 
 from __future__ import annotations

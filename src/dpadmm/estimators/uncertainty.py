@@ -25,7 +25,7 @@ LEAST_SIGNAL = 500.0
 """nμ from which standard errors are stated. Below it a transcript tells too little of the rows to replay it on
 (docs/uncertainty.md)."""
 
-NOT_COMPUTED = "it was saved before they were computed; ask for coef_std_ before saving"
+NOT_COMPUTED = "the model was saved before they were computed; ask for coef_std_ before saving"
 
 
 class Uncertain:
@@ -37,7 +37,7 @@ class Uncertain:
     row_map_: RowMap
     _transcript: Transcript | None = None
     _spread: Spread | None = None
-    _no_spread: str = "it is not fitted"
+    _no_spread: str = "the model is not fitted"
 
     def replay_noise(self) -> None:
         """Compute the standard errors now, so that `save` keeps them."""
@@ -99,7 +99,7 @@ class Uncertain:
 def why_no_spread(solver: Solver[Any], problem: Problem, prepared: bool) -> str:
     """Why a fit will have no standard errors, from public choices; empty if it will."""
     if prepared:
-        return "private preparation is noisy too, and a replay would hold its answers fixed"
+        return "the private preparation adds noise of its own, which standard errors would leave out"
     return solver.why_no_transcript(problem)
 
 

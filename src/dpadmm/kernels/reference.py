@@ -172,6 +172,7 @@ def granular(total: Array, noise: Array, grid: float, deviation: float, denomina
     np.multiply(noise, deviation / grid, out=answer)
     np.rint(answer, out=answer)
     answer += on_grid(total, grid)
+    answer += 0.0  # a zero is released without its sign, which would be that of what was rounded to zero
     answer *= grid / denominator
 
 

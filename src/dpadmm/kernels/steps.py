@@ -1,6 +1,6 @@
 """A release, and what follows it: smoothing on a ring, and the rest of an ADMM step, each in one call.
 
-As in `gradients`, what is inlined stays in this file. Arrays of several outputs are read row by row as one vector.
+What is inlined stays in this file. Arrays of several outputs are read row by row as one vector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ def granular(total, noise, grid, deviation, denominator, answer):
     sums, normals, out = total.ravel(), noise.ravel(), answer.reshape(answer.size)
     scale, unit = deviation / grid, grid / denominator
     for k in range(U(out.size)):
-        out[k] = (np.rint(normals[k] * scale) + np.rint(sums[k] / grid)) * unit
+        # A zero is released without its sign, which would be that of what was rounded to zero.
+        out[k] = (np.rint(normals[k] * scale) + np.rint(sums[k] / grid) + 0.0) * unit
 
 
 @kernel("contract", inline=True)

@@ -296,8 +296,9 @@ class PrivateOracle:
         return np.asarray(noisy * (total.units / query.denominator))
 
     def release_state(self, query: Query, state: State) -> State:
-        """The exit of hidden passes, whose noise is already in the state."""
-        return state
+        """The exit of hidden passes, whose noise is already in the state; zeros leave without the sign of a sum."""
+        x, dual = state
+        return x + 0.0, dual + 0.0
 
     def _draw_on_grid(self, deviation: float, grid: float, shape: tuple[int, ...]) -> Array:
         """Fresh normals, rounded to multiples of a power of two."""

@@ -19,6 +19,7 @@ from dpadmm.estimators.parameters import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.address import PlaceParameter
+from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import Payment
@@ -45,7 +46,7 @@ BUDGET = """
 """
 
 
-COSTS_IN_ADDITION = "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
+COSTS_IN_ADDITION = "costs-in-addition"
 
 
 class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,7 +89,9 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 "drop them: a share of the model's budget pays, and the model's ledger is charged",
             )
         if self.n_rows is not None:
-            raise InvalidParameter(f"{type(self).__name__} with n_rows, in a model", "n_rows of the model", "move it")
+            raise InvalidParameter(
+                f"{type(self).__name__} with n_rows, in a model", "n_rows given to the model", "give it to the model"
+            )
         require_plain(self.get_params(deep=False))
         self._check(n_features, sparse_rows)
 
@@ -139,7 +142,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return Budget(self.epsilon, self.delta, Relation.parse(self.relation))
 
-    def _state(self, plan: Plan, assumptions: tuple[str, ...], seeded: bool) -> None:
+    def _state(self, plan: Plan, assumptions: tuple[str | Assumption, ...], seeded: bool) -> None:
         self.plan_ = plan
         self.privacy_ = PrivacyStatement.of(
             plan, type(self).__name__, (*assumptions, NOTHING_ELSE, COSTS_IN_ADDITION), seeded, subject="transformer"

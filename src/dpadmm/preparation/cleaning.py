@@ -1,4 +1,4 @@
-"""A symmetric matrix released with noise, cleaned by what is known of the noise: what cannot be told from it goes."""
+"""A noisy symmetric matrix, cleaned: what cannot be distinguished from the noise is removed."""
 
 from __future__ import annotations
 

@@ -16,17 +16,13 @@ from dpadmm.estimators.pipelines import NOTHING_ELSE, learns_nothing
 from dpadmm.estimators.search import DPSearchCV
 from dpadmm.preparation.base import COSTS_IN_ADDITION, PrivateTransformer
 from dpadmm.privacy.composition import compose_plans
+from dpadmm.privacy.implied import facts_of, queries_of
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.statement import PrivacyStatement, describe, standing_assumptions
+from dpadmm.privacy.statement import PrivacyStatement
 
 PRIVATE = (PrivateLinearModel, PrivateTransformer, DPSearchCV)
-FIXED_IN_ADVANCE = (
-    "the plans of all parts were fixed in advance: which parts there are, with which budgets, and when to stop was not "
-    "decided after looking at what an earlier part released (this total does not hold otherwise; the limit of a ledger "
-    "does)"
-)
-"""docs/proofs/ledger.md, "Spent is no promise"."""
-ROW_BY_ROW = "each function in the pipeline maps a row by itself, without looking at others"
+FIXED_IN_ADVANCE, ROW_BY_ROW = "fixed-in-advance", "functions-row-by-row"
+"""Keys of assumptions; for the first see docs/proofs/ledger.md, "Spent is no promise"."""
 
 ALWAYS = (NOTHING_ELSE, COSTS_IN_ADDITION)
 """True of every part, and of the total."""
@@ -59,20 +55,22 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
         raise InvalidParameter("nothing private", "fitted private models or transformers", "fit them first")
     plans = [_one_fit(part) for part in fitted]
     whole = compose_plans(plans, max(plan.budget.delta for plan in plans) if delta is None else delta)
-    standing = (standing_assumptions(plan, part.privacy_.subject) for part, plan in zip(fitted, plans, strict=True))
-    said = {*ALWAYS, FIXED_IN_ADVANCE, *itertools.chain.from_iterable(standing)}
-    own = dict.fromkeys(itertools.chain.from_iterable(part.privacy_.assumptions for part in fitted))
-    functions = (ROW_BY_ROW,) if any(type(leaf) is FunctionTransformer for leaf in leaves) else ()
-    statement = PrivacyStatement.of(
-        whole,
-        " and then ".join(part.privacy_.solver for part in fitted),
-        (FIXED_IN_ADVANCE, *(assumption for assumption in own if assumption not in said), *functions, *ALWAYS),
-        any(part.privacy_.seeded for part in fitted),
-        subject="composition",
+    own = itertools.chain.from_iterable(
+        part.privacy_.further_assumptions(plan) for part, plan in zip(fitted, plans, strict=True)
     )
-    distance = whole.budget.relation.record_distance
-    asked = (describe(query, distance, plan.arithmetic) for plan in plans for query in plan.queries)
-    return replace(statement, mechanisms=tuple(asked))
+    named = {FIXED_IN_ADVANCE, *ALWAYS}
+    functions = (ROW_BY_ROW,) if any(type(leaf) is FunctionTransformer for leaf in leaves) else ()
+    further = (FIXED_IN_ADVANCE, *(each for each in own if each.key not in named), *functions, *ALWAYS)
+    seeded = any(part.privacy_.seeded for part in fitted)
+    facts = facts_of(whole, "", further, seeded, subject="composition")
+    return PrivacyStatement(
+        replace(
+            facts,
+            solvers=tuple(itertools.chain.from_iterable(part.privacy_.solvers for part in fitted)),
+            # Noise may be discrete in some parts and not in others.
+            queries=tuple(itertools.chain.from_iterable(map(queries_of, plans))),
+        )
+    )
 
 
 def _leaves(part: Any) -> Iterator[Any]:

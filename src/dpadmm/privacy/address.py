@@ -1,4 +1,4 @@
-"""Addresses of servers: told from names of files, and never shown with a password."""
+"""Addresses of servers: how they are recognised, and how they are printed without a password."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any
 
 HIDDEN = "postgresql://…"
 # What libpq calls the parts of an address.
-KEYWORDS = "host|hostaddr|port|dbname|user|password|passfile|service|servicefile|sslmode|options|connect_timeout"
+KEYWORDS = (
+    "host|hostaddr|port|dbname|user|password|passfile|service|servicefile|options|connect_timeout|client_encoding|"
+    "application_name|fallback_application_name|keepalives\\w*|tcp_user_timeout|channel_binding|replication|krbsrvname|"
+    "target_session_attrs|load_balance_hosts|ssl\\w*|gss\\w*|require\\w*|scram\\w*|oauth\\w*|(min|max)_protocol_version"
+)
 # What may be shown of an address, because nobody writes a password so: names of hosts and databases.
 SHOWN = re.compile(r"[A-Za-z0-9_.,:\[\]-]*")
 _POSTGRES = re.compile(r"\s*postgres(ql)?://", re.IGNORECASE)
 _KEYWORDS = re.compile(rf"\s*({KEYWORDS})\s*=", re.IGNORECASE)
 # Neither a file nor an address that is known, but perhaps one with a password in it.
-_DOUBTFUL = re.compile(r"://|^\s*[a-z][a-z0-9+.-]+:/|\bpass\w*\s*[=:]|:[^/\\@]*@", re.IGNORECASE)
+_DOUBTFUL = re.compile(r"://|^\s*[a-z][a-z0-9+.-]+:/|(pass|secret|scram)\w*\s*[=:]|:[^/\\@]*@", re.IGNORECASE)
 
 
 class Address(str):

@@ -1,7 +1,7 @@
-"""Whether the numbers of a plan agree with each other: each that follows from others is computed from them again.
+"""Whether the numbers of a plan agree with each other: each number that follows from others is computed again.
 
-An accountant certifies an event and knows nothing of tables. A sampler that draws from 2⁶³ rows costs nothing at all,
-whatever the table holds, so that its rows must be those of the plan; and so for every other number.
+An accountant certifies an event and does not know the table. It would certify a sampler that draws from 2⁶³ rows at no
+cost, whatever the table holds. So the sampler's rows must be those of the plan, and likewise for every other number.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def require_cost(stated: float, epsilon: float) -> None:
     """Refuse a stated ε that is not what the queries cost."""
     if not OVERSTATED * stated <= epsilon <= stated:
         raise PromiseBroken(
-            f"given a plan stating epsilon {rounded_down(stated)} whose event costs {rounded_up(epsilon)}; "
-            "expected no more than stated, and not much less; discard the plan and calibrate again"
+            f"Got a plan that states epsilon {rounded_down(stated)}, but its queries cost {rounded_up(epsilon)}. "
+            "Expected no more than stated, and not much less. Discard the plan and calibrate again."
         )
 
 
@@ -102,4 +102,4 @@ def _whole(value: object, most: int) -> bool:
 
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise PromiseBroken(f"given a plan {otherwise}; expected numbers that agree; discard it and calibrate again")
+        raise PromiseBroken(f"Got a plan {otherwise}. Expected numbers that agree. Discard it and calibrate again.")

@@ -21,7 +21,7 @@ from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
-from dpadmm.privacy.proofs import of_statistics, said_once
+from dpadmm.privacy.proofs import cited, status
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler
 from dpadmm.privacy.wording import rounded_up
 
@@ -95,13 +95,9 @@ def calibrate(
     scale, achieved = hit if hit is not None else _search(judge, spendable, requests, sampler)
     if remember and hit is None:
         plan_cache.write(key, scale, achieved)
-    status = said_once(
-        (
-            judge.proof_status(_event(requests, sampler, scale), budget.relation),
-            *of_statistics(request.statistic for request in requests),
-        )
-    )
-    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, status, arithmetic)
+    claims = judge.claims(_event(requests, sampler, scale), budget.relation)
+    proofs = status(cited(claims, (request.statistic for request in requests)))
+    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, proofs, arithmetic)
 
 
 @singledispatch
@@ -120,8 +116,8 @@ def verify_plan(plan: Plan) -> float:
             epsilon = make_accountant(plan.accountant).certify(plan.event, delta, plan.budget.relation)
     except ArithmeticError:
         raise CannotCertify(
-            "given a plan with numbers too large or too small to compute with; expected those of a calibration; "
-            "discard it and calibrate again"
+            "Got a plan with numbers too large or too small to compute with. Expected numbers made by `calibrate`. "
+            "Discard the plan and calibrate again."
         ) from None
     require_cost(min(plan.budget.epsilon, plan.epsilon_achieved * (1.0 + 1e-6)), epsilon)
     return epsilon
@@ -156,8 +152,8 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
     planned = {getattr(sampler, "n_rows", n_rows), *(r.passage.n_rows for r in requests if r.passage is not None)}
     if planned != {n_rows}:
         raise SchemeMismatch(
-            f"given a sampler made for another number of rows than {n_rows}; expected the same number; "
-            "make the sampler from the table's public number of rows"
+            f"Got a sampler made for another number of rows than {n_rows}. Expected the same number. "
+            "Make the sampler from the table's public number of rows."
         )
 
 
@@ -245,10 +241,10 @@ def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], samp
         if refusal is not None:
             raise refusal
         raise CannotCertify(
-            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for "
-            f"{sum(r.count for r in requests)} releases; "
-            f"expected a noise level that accountant {judge.name!r} certifies for it; "
-            "use fewer steps, a larger batch or a larger epsilon"
+            f"Got epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for "
+            f"{sum(r.count for r in requests)} releases. "
+            f"Expected a budget for which accountant {judge.name!r} finds a noise level. "
+            "Use fewer steps, a larger batch or a larger epsilon."
         )
     return _confirmed(judge, budget, requests, sampler, math.exp(found[0]))
 
@@ -270,8 +266,8 @@ def _confirmed(
         if achieved <= budget.epsilon:
             return scale, achieved
     raise CannotCertify(
-        f"given a plan on which the two computations of accountant {judge.name!r} disagree by more than a percent; "
-        "expected agreement; use fewer steps, a larger batch or another epsilon or delta"
+        f"Got a plan on which the two computations of accountant {judge.name!r} disagree by more than a percent. "
+        "Expected agreement. Use fewer steps, a larger batch or another epsilon or delta."
     )
 
 
@@ -323,14 +319,14 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
 
     if surplus(-15.0) <= 0:
         raise CannotCertify(
-            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)}, for which hardly any "
-            "noise is needed; expected a budget that protects; choose epsilon, usually between 0.1 and 3"
+            f"Got epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)}, for which hardly any "
+            "noise is needed. Expected a budget that protects. Choose epsilon, usually between 0.1 and 3."
         )
     if surplus(35.0) >= 0:
         raise CannotCertify(
-            f"given requests whose fixed noise costs all of epsilon={rounded_up(budget.epsilon)}, "
-            f"delta={rounded_up(budget.delta)}; "
-            "expected something left for the others; fix more noise, or raise epsilon"
+            f"Got requests whose fixed noise costs all of epsilon={rounded_up(budget.epsilon)}, "
+            f"delta={rounded_up(budget.delta)}. "
+            "Expected something left for the other requests. Fix more noise, or raise epsilon."
         )
     guess = float(brentq(surplus, -15.0, 35.0, xtol=1e-3))
     step = 0.01

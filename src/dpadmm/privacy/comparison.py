@@ -111,5 +111,5 @@ def _root(excess: Callable[[float], float], x: float) -> float:
         last = x, value
         x += min(max((-ACCURACY / 2 - value) / slope, -0.2), 0.5)
     raise CannotCertify(
-        "given a budget for which the noise of subsampling was not found; expected a usual one; use another epsilon"
+        "Got a budget for which the noise of subsampling was not found. Expected a usual one. Use another epsilon."
     )

@@ -13,7 +13,7 @@ from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.proofs import of_statistics, said_once
+from dpadmm.privacy.proofs import cited, status
 from dpadmm.privacy.wording import rounded_up
 
 MARGIN = 1.01
@@ -51,9 +51,9 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     judge = make_accountant(default_accountant(event))
     epsilon = _certified(judge, event, plans, delta)
     budget = Budget(epsilon, delta, relation)
-    status = said_once((judge.proof_status(event, relation), *of_statistics(query.statistic for query in queries)))
+    proofs = status(cited(judge.claims(event, relation), (query.statistic for query in queries)))
     arithmetic = weakest(plan.arithmetic for plan in plans)
-    return Plan(budget, n_rows, queries, judge.name, epsilon, status, arithmetic)
+    return Plan(budget, n_rows, queries, judge.name, epsilon, proofs, arithmetic)
 
 
 def _require_one_table(plans: Sequence[Plan]) -> None:
@@ -78,8 +78,8 @@ def _require_one_table(plans: Sequence[Plan]) -> None:
 def _require_one_accountant(event: Event) -> None:
     if event.hidden and any(part.sampler.name not in ("full", "permutation") for part in event.parts):
         raise SchemeMismatch(
-            "given hidden passes (solver 'noisy-admm') together with mini-batches; expected fits that one accountant "
-            "certifies; state them one by one, or charge them to a ledger, which adds them up"
+            "Got hidden passes (solver 'noisy-admm') together with mini-batches. Expected fits that one accountant "
+            "certifies. State them one by one, or charge them to a ledger, which adds them up."
         )
 
 
@@ -93,8 +93,8 @@ def _certified(judge: Accountant, event: Event, plans: Sequence[Plan], delta: fl
         epsilon = epsilon if epsilon <= most else math.inf
     if not 0 < epsilon < math.inf:
         raise CannotCertify(
-            f"given delta={rounded_up(delta)}, at which these parts have no finite positive epsilon; expected one "
-            "at which they have; choose another delta"
+            f"Got delta={rounded_up(delta)}, at which these parts have no finite positive epsilon. Expected a delta "
+            "at which they have one. Choose another delta."
         )
     return epsilon
 

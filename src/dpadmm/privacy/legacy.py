@@ -1,4 +1,4 @@
-"""The noise formula printed in the papers, for comparisons only: it is no calibrator and certifies nothing here."""
+"""The noise formula printed in the papers, for comparisons only. Nothing here is calibrated or certified by it."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def legacy_paper_sigma(n: int, b: int, steps: int, epsilon: float, delta: float,
     holds = (alpha <= np.log(n / b / (1.0 + relative_variance))) & (relative_variance >= 1.5)
     if not holds.any():
         raise CannotCertify(
-            f"given n={n}, b={b}, T={steps}, epsilon={rounded_up(epsilon)}, delta={rounded_up(delta)}; expected both "
-            "conditions of the theorem to hold for some theta, and they hold for none; "
-            "calibrate with accountant='pld' instead"
+            f"Got n={n}, b={b}, T={steps}, epsilon={rounded_up(epsilon)}, delta={rounded_up(delta)}. Expected both "
+            "conditions of the theorem to hold for some theta, but they hold for none. "
+            "Calibrate with accountant='pld' instead."
         )
     return float(lipschitz * 2.0 / b * math.sqrt(float(relative_variance[holds].min())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
-from dpadmm.privacy.wording import SAFE, Sides
+from dpadmm.privacy.facts import Outlook
 
 LEAST_SIGNAL = 8.0
 """nμ below which a fit is called hopeless. Noise on a mean of n rows of length one is then at least a quarter of the
@@ -24,12 +24,7 @@ def signal(budget: Budget, n_rows: int) -> float:
     return n_rows * gaussian_shift(budget.epsilon, budget.delta) * 2.0 / budget.relation.record_distance
 
 
-def outlook(budget: Budget, n_rows: int, sides: Sides = SAFE) -> str:
-    """A sentence for the privacy statement where nothing can be learned, else nothing."""
+def outlook(budget: Budget, n_rows: int) -> Outlook | None:
+    """What to say where nothing can be learned, else nothing."""
     reached = signal(budget, n_rows)
-    if reached >= LEAST_SIGNAL:
-        return ""
-    return (
-        f"The budget is too small for the number of rows to learn from them (n mu = {sides.down(reached, 2)}, below "
-        f"{LEAST_SIGNAL:g}): expect accuracy no better than predicting the commonest class or a constant."
-    )
+    return Outlook(reached, LEAST_SIGNAL) if reached < LEAST_SIGNAL else None

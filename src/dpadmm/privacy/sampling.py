@@ -156,7 +156,7 @@ REFUSED = {
 def make_sampler(name: str, n_rows: int, batch_size: int) -> Sampler:
     """The sampler called `name` with an expected batch of `batch_size` rows out of `n_rows` (both public)."""
     if name in REFUSED:
-        raise SchemeMismatch(f"given sampler {name!r}; {REFUSED[name]}; use one of {', '.join(SAMPLERS)}")
+        raise SchemeMismatch(f"Got sampler {name!r}: {REFUSED[name]}. Use one of {', '.join(SAMPLERS)}.")
     kind: Any = SAMPLERS[name]
     if kind is Everything:
         return Everything()
@@ -199,4 +199,6 @@ def _require_rate(rate: float) -> None:
 
 def _require_same_rows(planned: int, actual: int) -> None:
     if planned != actual:
-        raise SchemeMismatch("the table does not have the number of rows the plan was certified for; make a new plan")
+        raise SchemeMismatch(
+            "The table does not have the number of rows that the plan was certified for. Make a new plan."
+        )

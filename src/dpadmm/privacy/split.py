@@ -30,9 +30,6 @@ class Part:
     name: str
     share: float
 
-    def __str__(self) -> str:
-        return f"{100 * self.share:.3g}% for {self.name}"
-
 
 def with_share(request: Request, share: float, budget: Budget) -> Request:
     """The request with the noise that makes all its releases together cost `share` of the budget.

@@ -1,272 +1,180 @@
-"""The privacy statement: one paragraph a data-protection officer can read, and the same as JSON."""
+"""The privacy statement: facts, worded as one paragraph a data-protection officer can read, and stored as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
-from dpadmm._version import __version__
-from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.outlook import outlook
-from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.split import STEPS, split_of
-from dpadmm.privacy.wording import SAFE, Sides
-from dpadmm.stored import entries, reading, record, texts
-
-_GRANULAR_SUMS = (
-    "Each sum is rounded to a public grid before its noise, and the noise to the same grid, so that no digit finer "
-    "than the grid depends on a row; the noise is enlarged by what rounding can add to one row's contribution."
-)
-_GRANULAR_STATES = (
-    "Each hidden state is rounded to a public grid before the noise of a visit, and the noise to the same grid, so "
-    "that no digit finer than the grid depends on a row; the accountant charges what rounding can add at every visit."
-)
-_NORMALS = (
-    "The noise itself is drawn in double precision, which approximates the real-valued Gaussian the proof speaks of, "
-    "and timing is not protected."
-)
-_EXACT = (
-    "Arithmetic: exact. Contributions are whole numbers on a public lattice, summed without rounding, and the noise is "
-    "discrete Gaussian, sampled exactly from the operating system's random bits; its distance from the Gaussian of the "
-    "proof is charged to delta. Timing is not protected."
-)
-_FLOATING = (
-    "Arithmetic: floating. States and noise are computed in double precision and their rounding is not charged; like "
-    "every floating-point implementation of the Gaussian mechanism this is an approximation of the real-valued "
-    "mechanism the proof speaks of, and timing is not protected."
-)
-
-
-def arithmetic_words(arithmetic: Arithmetic, queries: Sequence[Query]) -> str:
-    """How sums, states and noise of these queries are computed."""
-    if arithmetic is not Arithmetic.GRANULAR:
-        return _EXACT if arithmetic is Arithmetic.EXACT else _FLOATING
-    states = any(query.passage is not None for query in queries)
-    sums = any(query.passage is None for query in queries)
-    said = [*([_GRANULAR_SUMS] if sums else []), *([_GRANULAR_STATES] if states else []), _NORMALS]
-    return f"Arithmetic: granular. {' '.join(said)}"
-
-
-_RELATION_WORDS = {
-    Relation.REPLACE_ONE: "replacing the data in any one row by any other data",
-    Relation.ADD_REMOVE: "adding or removing any one row",
-}
+from dpadmm.privacy import implied, version1
+from dpadmm.privacy.assumptions import Assumption, standing_assumptions
+from dpadmm.privacy.facts import WHAT, Facts
+from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.selection.plan import SearchPlan
+from dpadmm.privacy.version1 import VersionOne
+from dpadmm.privacy.wording.sentence import Words
+from dpadmm.stored import entries
 
 
 @dataclass(frozen=True)
 class PrivacyStatement:
     """What was promised, to whom, and why it holds.
 
-    Attributes
+    Parameters
     ----------
-    epsilon, delta, relation
-        The promise.
-    epsilon_achieved
-        What the accountant certifies for the queries performed; at most `epsilon`.
-    unit
-        Whose data is protected: one row of the table.
-    mechanisms
-        Every kind of query, in words.
-    accountant, proof_status
-        Who certifies, and on what proof.
-    assumptions
-        What must be true outside the library.
-    seeded
-        True if the noise can be repeated by whoever knows the seed: then nothing is private.
-    arithmetic, arithmetic_name
-        How sums and noise were computed, in words and as "granular", "exact" or "floating".
-    outlook
-        A warning where the budget is too small for the rows to learn anything, else empty (`dpadmm.privacy.outlook`).
-    budget_split
-        What each budgeted step before training costs, and what is left for training; empty without such steps.
-    subject
-        What was released: a "model", a "transformer" or a "composition" of both.
+    facts : Facts or VersionOne
+        Keys and numbers, from which everything below follows; of a model of an earlier version its stored sentences.
     """
 
-    epsilon: float
-    delta: float
-    relation: str
-    epsilon_achieved: float
-    unit: str
-    mechanisms: tuple[str, ...]
-    accountant: str
-    proof_status: str
-    assumptions: tuple[str, ...]
-    seeded: bool
-    solver: str
-    plan_digest: str
-    arithmetic: str = _FLOATING
-    library_version: str = __version__
-    outlook: str = ""
-    budget_split: tuple[str, ...] = ()
-    arithmetic_name: str = str(Arithmetic.FLOATING)
-    subject: str = "model"
+    facts: Facts | VersionOne
 
     @classmethod
     def of(
         cls,
-        plan: Plan,
+        plan: Plan | SearchPlan,
         solver: str,
-        assumptions: tuple[str, ...],
+        assumptions: Iterable[str | Assumption],
         seeded: bool,
         subject: str = "model",
-        sides: Sides = SAFE,
+        candidates: int = 0,
     ) -> PrivacyStatement:
-        return cls(
-            epsilon=plan.budget.epsilon,
-            delta=plan.budget.delta,
-            relation=str(plan.budget.relation),
-            epsilon_achieved=plan.epsilon_achieved,
-            unit="one row of the table",
-            mechanisms=tuple(
-                describe(query, plan.budget.relation.record_distance, plan.arithmetic, sides) for query in plan.queries
-            ),
-            accountant=plan.accountant,
-            proof_status=plan.proof_status,
-            assumptions=standing_assumptions(plan, subject) + assumptions,
-            seeded=seeded,
-            solver=solver,
-            plan_digest=plan.digest,
-            arithmetic=arithmetic_words(plan.arithmetic, plan.queries),
-            arithmetic_name=str(plan.arithmetic),
-            outlook=outlook(plan.budget, plan.n_rows, sides),
-            budget_split=tuple(str(part) for part in split_of(plan)),
-            subject=subject,
-        )
+        """What is promised of a release by this plan; `candidates` are those of a search."""
+        return cls(implied.facts_of(plan, solver, assumptions, seeded, subject, candidates))
+
+    @property
+    def words(self) -> Words | VersionOne:
+        """The facts in words; of version 1 as they were stored."""
+        return self.facts if isinstance(self.facts, VersionOne) else Words.of(self.facts)
+
+    @property
+    def epsilon(self) -> float:
+        """ε promised."""
+        return self.facts.epsilon
+
+    @property
+    def delta(self) -> float:
+        """δ promised."""
+        return self.facts.delta
+
+    @property
+    def relation(self) -> str:
+        """Which tables are neighbours."""
+        return self.facts.relation
+
+    @property
+    def epsilon_achieved(self) -> float:
+        """What the accountant certifies for the queries performed; at most `epsilon`."""
+        return self.facts.epsilon_achieved
+
+    @property
+    def accountant(self) -> str:
+        """Who certifies."""
+        return self.facts.accountant
+
+    @property
+    def seeded(self) -> bool:
+        """True if the noise can be repeated by whoever knows the seed: then nothing is private."""
+        return self.facts.seeded
+
+    @property
+    def plan_digest(self) -> str:
+        """Of the plan that was carried out."""
+        return self.facts.plan_digest
+
+    @property
+    def library_version(self) -> str:
+        """The version that made the statement."""
+        return self.facts.library_version
+
+    @property
+    def subject(self) -> str:
+        """What was released: a "model", a "transformer" or a "composition" of both."""
+        return self.facts.subject
+
+    @property
+    def arithmetic_name(self) -> str:
+        """How sums and noise were computed: "granular", "exact" or "floating"."""
+        return self.words.arithmetic_name
+
+    @property
+    def solvers(self) -> tuple[str, ...]:
+        """What asked the queries, by name: of a composition one for each part."""
+        return (self.facts.solver,) if isinstance(self.facts, VersionOne) else self.facts.solvers
+
+    @property
+    def solver(self) -> str:
+        """What asked the queries."""
+        return self.words.solver
+
+    @property
+    def unit(self) -> str:
+        """Whose data is protected, in words."""
+        return self.words.unit
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Every kind of query, in words."""
+        return self.words.mechanisms
+
+    @property
+    def proof_status(self) -> str:
+        """Where the proofs are."""
+        return self.words.proof_status
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must be true outside the library, in words."""
+        return self.words.assumptions
+
+    @property
+    def arithmetic(self) -> str:
+        """How sums and noise were computed, in words."""
+        return self.words.arithmetic
+
+    @property
+    def outlook(self) -> str:
+        """A warning where the budget is too small for the rows to learn anything, else empty."""
+        return self.words.outlook
+
+    @property
+    def budget_split(self) -> tuple[str, ...]:
+        """What each budgeted step before training costs, and what is left for training; empty without such steps."""
+        return self.words.budget_split
 
     @property
     def text(self) -> str:
-        return self.worded()
+        """The whole statement as a paragraph."""
+        return self.words.text
 
-    def worded(self, sides: Sides = SAFE) -> str:
-        """The statement as a paragraph; with `EARLIER` sides in the digits of earlier versions."""
-        relation, epsilon, delta = Relation.parse(self.relation), sides.up(self.epsilon), sides.up(self.delta)
-        lead = (
-            "seeded: NOT private. Whoever knows or guesses the seed can subtract the noise. Trained without one, this "
-            if (self.seeded)
-            else "This "
-        )
-        return (
-            f"{lead}{self.subject} is ({epsilon}, {delta})-differentially private under {self.relation} "
-            f"neighbours: {_RELATION_WORDS[relation]} changes the probability of any outcome by a factor of at most "
-            f"e^{epsilon}, but for an extra probability of at most {delta}. The unit of privacy is "
-            f"{self.unit}; a person with several rows is protected less, and every further fit on these rows costs "
-            f"again. {'The solver ' if self.subject == 'model' else ''}{self.solver} touched the data only through: "
-            f"{'; '.join(self.mechanisms)}. "
-            f"{'Of the budget: ' + '; '.join(self.budget_split) + '. ' if self.budget_split else ''}"
-            f"The {self.accountant} accountant certifies "
-            f"epsilon = {sides.up(self.epsilon_achieved)} for exactly these queries; {self.proof_status}. "
-            f"Assumptions: {'; '.join(self.assumptions)}. {self.arithmetic} "
-            f"{self.outlook + ' ' if self.outlook else ''}(dpadmm {self.library_version})"
-        )
+    def contradictions(self, plan: Plan | SearchPlan) -> tuple[str, ...]:
+        """Names of what the statement of a model says otherwise than its plan; the plan must agree with itself."""
+        if isinstance(self.facts, VersionOne):
+            return version1.contradictions(self.facts, plan)
+        return implied.contradictions(self.facts, plan)
+
+    def further_assumptions(self, plan: Plan) -> tuple[Assumption, ...]:
+        """What is assumed beyond what follows from the plan."""
+        if isinstance(self.facts, VersionOne):
+            return version1.further_assumptions(self.facts, plan)
+        standing = standing_assumptions(plan)
+        return tuple(each for each in self.facts.assumptions if each not in standing)
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "statement": self.text}
+        """Facts, and the paragraph for readers of the file."""
+        stored = self.facts.to_dict()
+        return {**stored, "statement": stored.get("statement", self.text)}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> PrivacyStatement:
-        """The statement that `to_dict` wrote; `FileProblem` for anything else."""
-        rest = {key: value for key, value in entries(fields, "a statement").items() if key != "statement"}
-        rest["budget_split"] = rest.get("budget_split", ())
-        for name in ("mechanisms", "assumptions", "budget_split"):
-            rest[name] = texts(rest.get(name), f"{name} of a statement")
-        made = record(cls, rest, "a statement")
-        with reading("a statement"):
-            Budget(made.epsilon, made.delta, Relation.parse(made.relation))
-        return made
+        """The statement that `to_dict` wrote; `FileProblem` for anything else. Of its paragraph nothing is read."""
+        known = entries(fields, WHAT)
+        if "version" not in known:
+            return cls(VersionOne.from_dict(known))
+        return cls(Facts.from_dict({key: value for key, value in known.items() if key != "statement"}))
 
     def __str__(self) -> str:
         return self.text
-
-
-_SAMPLER_WORDS = {
-    "full": "all rows",
-    "poisson": "rows drawn independently (Poisson sampling)",
-    "truncated-poisson": "rows drawn independently and capped in number (truncated Poisson sampling)",
-    "fixed": "a fresh fixed-size random set of rows",
-    "permutation": "all rows, one after another in a secret random order",
-}
-
-
-_STATISTIC_WORDS = {
-    "joint-moments": " (sums of label times row and of row times row, rows scaled to length one)",
-    "second-moment": " (sum of row times row in coordinates made from earlier releases, rows scaled to length one)",
-    "feature-curvature": (
-        " (sum of row squared entrywise times the curvature of its loss, at a point and with weights made from earlier "
-        "releases, scaled down to length one)"
-    ),
-    "feature-moment": " (sum of row times row, rows divided by their declared norm)",
-    "counts-below": " (for each feature, how many values are at most a threshold made from earlier releases)",
-}
-
-
-def describe(
-    query: Query, record_distance: float = 2.0, arithmetic: Arithmetic = Arithmetic.GRANULAR, sides: Sides = SAFE
-) -> str:
-    """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
-    rows, clip = _SAMPLER_WORDS[query.sampler.name], sides.up(query.clip_norm)
-    if query.passage is not None:
-        return (
-            f"{query.count} hidden {'pass' if query.count == 1 else 'passes'} over {rows}, each row's gradient clipped "
-            f"to norm {clip}, Gaussian noise of standard deviation {sides.down(query.noise_std, 4)} times the step "
-            f"added to the coefficients after every row{_rounding_words(query, sides)}; "
-            "only the last state was released"
-        )
-    if query.sampler.name != "full":
-        rows += f", {query.denominator:g} expected"
-    law = "discrete Gaussian" if arithmetic is Arithmetic.EXACT else "Gaussian"
-    noise = f"{law} noise of standard deviation {sides.down(query.noise_multiplier * query.clip_norm, 4)} on the sum"
-    if query.scalable:
-        bound = f"each row's contribution clipped to a public bound of at most {clip} from earlier releases"
-        noise = f"{law} noise of {sides.down(query.noise_multiplier, 4)} times that bound on the sum"
-    elif query.statistic is not None:
-        bound = f"which one row can move by at most {sides.up(record_distance * query.clip_norm, 4)}"
-    else:
-        bound = f"each row's contribution clipped to norm {clip}"
-    noun = "release" if query.count == 1 else "releases"
-    what = _STATISTIC_WORDS.get(query.statistic.name, "") if query.statistic is not None else ""
-    return f"{query.count} noisy {query.kind} {noun}{what} over {rows}, {bound}, {noise}"
-
-
-def _rounding_words(query: Query, sides: Sides) -> str:
-    """Of hidden passes on a grid."""
-    if query.passage is None or not query.passage.rounding:
-        return ""
-    share = query.passage.rounding_of(query.noise_multiplier)
-    return (
-        " and, scaled down, to the dual variable after every pass, rounding charged as if it moved the state by "
-        f"{sides.down(share, 2)} of that at every row"
-    )
-
-
-class Planned(Protocol):
-    """Any plan, of a fit or of a search."""
-
-    @property
-    def queries(self) -> tuple[Query, ...]: ...
-
-
-def standing_assumptions(plan: Planned, subject: str = "model") -> tuple[str, ...]:
-    """What every statement rests on."""
-    learned = any(query.kind == "score" or isinstance(query.statistic, STEPS) for query in plan.queries)
-    but = ", but for what the queries above learned," if learned else ""
-    declared = f"parameters, bounds and penalties{but} were chosen without looking at these rows"
-    selection = (
-        f"this {subject} was not chosen among others by scores on private rows, as in GridSearchCV: such a selection "
-        "is not covered, neither here nor by a ledger (DPSearchCV is a search that is)"
-    )
-    secret = "the noise and its generator stay secret"
-    hidden = any(query.passage is not None for query in plan.queries)
-    if hidden:
-        secret += ", and so does the order of the rows"
-    if any(query.passage is None and query.sampler.name != "full" for query in plan.queries):
-        secret += ", and so do the sampled batches"
-    last = "only the final state is covered: no earlier state, and not the order of the rows, was seen by anyone"
-    searched = any(query.kind == "score" for query in plan.queries)
-    return (declared, *(() if searched else (selection,)), secret, *((last,) if hidden else ()))

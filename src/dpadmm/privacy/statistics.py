@@ -24,6 +24,8 @@ class Statistic(Protocol):
 
     name: ClassVar[str]
     proof: ClassVar[str]
+    words: ClassVar[str]
+    """What is summed, for people."""
 
     def reach(self, relation: Relation) -> float:
         """Sensitivity of the sum divided by the distance of the relation."""
@@ -51,6 +53,7 @@ class JointMoments:
     non_negative: bool = False
     name: ClassVar[str] = "joint-moments"
     proof: ClassVar[str] = "docs/proofs/auto.md"
+    words: ClassVar[str] = "sums of label times row and of row times row, rows scaled to length one"
 
     def __post_init__(self) -> None:
         if not 0 < self.balance <= self._size / 2:
@@ -83,6 +86,7 @@ class SecondMoment:
 
     name: ClassVar[str] = "second-moment"
     proof: ClassVar[str] = "docs/proofs/auto.md"
+    words: ClassVar[str] = "sum of row times row in coordinates made from earlier releases, rows scaled to length one"
 
     def reach(self, relation: Relation) -> float:
         return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
@@ -101,6 +105,10 @@ class FeatureCurvature:
 
     name: ClassVar[str] = "feature-curvature"
     proof: ClassVar[str] = "docs/proofs/auto.md"
+    words: ClassVar[str] = (
+        "sum of row squared entrywise times the curvature of its loss, at a point and with weights made from earlier "
+        "releases, scaled down to length one"
+    )
 
     def reach(self, relation: Relation) -> float:
         return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
@@ -127,6 +135,10 @@ class RowMoments:
     slope_unit: float = 1.0
     name: ClassVar[str] = "row-moments"
     proof: ClassVar[str] = "docs/proofs/auto.md"
+    words: ClassVar[str] = (
+        "sums of label times row, of the rows, of their squares and of their squared lengths, each with its public "
+        "weight, rows scaled to length one"
+    )
 
     def __post_init__(self) -> None:
         weights = (self.mean, self.diagonal, self.length)
@@ -160,6 +172,7 @@ class FeatureMoment:
 
     name: ClassVar[str] = "feature-moment"
     proof: ClassVar[str] = "docs/proofs/preparation.md"
+    words: ClassVar[str] = "sum of row times row, rows divided by their declared norm"
 
     def reach(self, relation: Relation) -> float:
         return 1.0 if relation is Relation.ADD_REMOVE else math.sqrt(2.0) / 2
@@ -180,6 +193,7 @@ class CountsBelow:
     levels: int
     name: ClassVar[str] = "counts-below"
     proof: ClassVar[str] = "docs/proofs/preparation.md"
+    words: ClassVar[str] = "for each feature, how many values are at most a threshold made from earlier releases"
 
     def __post_init__(self) -> None:
         if not (self.features >= 1 and self.levels >= 1):

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from string import Template
 
-from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.selection import SearchPlan
+from dpadmm.privacy.implied import facts_of
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.wording import rounded_down, rounded_up
+from dpadmm.privacy.wording import rounded_up, short
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
 from dpadmm.report.meaning import meaning
@@ -72,16 +71,11 @@ $graph
 </html>
 """)
 
-_SAMPLERS = {
-    "poisson": "Poisson sample",
-    "truncated-poisson": "truncated Poisson sample",
-    "fixed": "fixed-size random set",
-}
-
 
 def report_page(report: Report, picture: bytes) -> str:
     """HTML of a report, with the coefficient picture given as PNG."""
     statement, coefficients = report.statement, report.coefficients
+    facts = facts_of(report.plan, statement.solver)
     listed = coefficients.largest(MOST_LISTED)
     return _PAGE.substitute(
         title=escape(report.title),
@@ -91,10 +85,10 @@ def report_page(report: Report, picture: bytes) -> str:
         cards=_cards(statement),
         results=_results(report.results),
         statement=escape(statement.text),
-        plan=_plan_table(report.plan),
+        plan=_table(short.HEAD, short.table(facts), "numbers"),
         accountant=escape(statement.accountant),
-        meaning=_meaning(report.plan),
-        what="a search of such trials" if isinstance(report.plan, SearchPlan) else "these queries",
+        meaning=short.beside_table(facts),
+        what="these queries" if facts.search is None else "a search of such trials",
         achieved=rounded_up(statement.epsilon_achieved),
         proof=escape(statement.proof_status),
         picture=base64.b64encode(picture).decode("ascii"),
@@ -125,7 +119,7 @@ def _cards(statement: PrivacyStatement) -> str:
         ("ε promised", rounded_up(statement.epsilon), f"{rounded_up(statement.epsilon_achieved)} certified"),
         ("δ", rounded_up(statement.delta), "extra probability"),
         ("neighbours", statement.relation, f"unit: {statement.unit}"),
-        ("accountant", statement.accountant, statement.proof_status.split(" (")[0]),
+        ("accountant", statement.accountant, "its proofs are named below"),
     )
     return "".join(
         f'<div class="card"><span class="label">{escape(label)}</span><span class="value">{escape(value)}</span>'
@@ -138,51 +132,6 @@ def _results(results: Sequence[tuple[str, str]]) -> str:
     if not results:
         return ""
     return f'<section><h2>Results</h2><div class="scroll">{_table(("", ""), results, "pairs")}</div></section>'
-
-
-def _plan_table(plan: Plan | SearchPlan) -> str:
-    head = ("query", "times", "rows used", "clip", "noise / clip", "noise")
-    searched = isinstance(plan, SearchPlan)
-    return _table(head, [_query_cells(query, _whole(query, searched)) for query in plan.queries], "numbers")
-
-
-def _whole(query: Query, searched: bool) -> str:
-    """What all rows are: the two parts of a search share none."""
-    if not searched:
-        return "all rows"
-    return "all scoring rows" if query.kind == "score" else "all training rows"
-
-
-def _meaning(plan: Plan | SearchPlan) -> str:
-    """What the table of queries says, for fits, for searches and for hidden passes."""
-    text = (
-        "Noise is the standard deviation on each released mean. Nothing else about the rows left the computation; all "
-        "later steps use only these noisy answers."
-    )
-    if any(query.passage is not None for query in plan.queries):
-        text = (
-            "Each pass visits every row once, in a secret order, and adds noise of the standard deviation given to one "
-            "row's gradient at every visit. Of the passes only the state after the last one left the computation."
-        )
-    return f"This is asked in each of a secret number of trials. {text}" if isinstance(plan, SearchPlan) else text
-
-
-def _query_cells(query: Query, whole: str) -> tuple[str, ...]:
-    words = _SAMPLERS.get(query.sampler.name, query.sampler.name)
-    if query.passage is not None:
-        words = "each row once, in a secret order"
-    elif query.sampler.name == "full":
-        words = whole
-    else:
-        words += f", {query.denominator:,.0f} rows" + ("" if query.sampler.name == "fixed" else " on average")
-    return (
-        query.kind,
-        f"{query.count:,}",
-        words,
-        rounded_up(query.clip_norm),
-        rounded_down(query.noise_multiplier, 4),
-        rounded_down(query.noise_std, 3),
-    )
 
 
 def _coefficient_table(table: Coefficients, listed: Sequence[int]) -> str:

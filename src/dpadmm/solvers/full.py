@@ -1,4 +1,4 @@
-"""full-admm: full-data DP gradient ADMM with heavy-ball momentum and tail averaging; the library's default.
+"""full-admm: full-data DP gradient ADMM with heavy-ball momentum and tail averaging; used where `auto` does not reach.
 
 One Gaussian release a step, so accounting is exact and no batch has to stay secret. Momentum and averaging act on
 released gradients and are free.

@@ -205,17 +205,27 @@ def _numbers(series: pd.Series[Any]) -> NDArray[np.float64]:
 
 def _codes(series: pd.Series[Any], declared: Sequence[Value]) -> NDArray[np.intp]:
     """Position of each cell among the declared values, -1 for none of them."""
-    key: Callable[[Any], Any]
-    if isinstance(declared[0], bool):
-        key = _truth
-    elif isinstance(declared[0], str):
-        key = _text
-    else:
-        key = _number
     position: dict[Any, int] = {value: i for i, value in enumerate(declared)}
-    return np.fromiter(
-        (position.get(key(cell), -1) for cell in objects_of(series).tolist()), dtype=np.intp, count=len(series)
-    )
+    cells = objects_of(series).tolist()
+    if isinstance(declared[0], str):
+        as_value = _by_value(position)
+        places = ((position if issubclass(type(cell), str) else as_value).get(_text(cell), -1) for cell in cells)
+    else:
+        key: Callable[[Any], Any] = _truth if isinstance(declared[0], bool) else _number
+        places = (position.get(key(cell), -1) for cell in cells)
+    return np.fromiter(places, dtype=np.intp, count=len(series))
+
+
+def _by_value(position: dict[Any, int]) -> dict[Any, int]:
+    """Where cells that are no text stand among declared texts: True where 1 does, and False where 0 does.
+
+    A column of categories holds one of True and 1 for both, so that one cell would rename the others.
+    """
+    found = dict(position)
+    for truth, digit in (("True", "1"), ("False", "0")):
+        place = position.get(digit, position.get(truth))
+        found |= {} if place is None else {truth: place, digit: place}
+    return found
 
 
 def _number(cell: Any) -> float:

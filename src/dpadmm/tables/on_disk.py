@@ -49,9 +49,15 @@ def encoded_on_disk(
     """
     path = Path(path)
     if path.suffix.lower() != ".parquet" or not path.is_file():
-        raise FileProblem(f"the table {path}", "a Parquet file that exists", "convert it, or read it into memory")
+        raise FileProblem(
+            f"the table {path}, which is not a Parquet file",
+            "a Parquet file that exists",
+            "correct the path, convert the table to Parquet, or read it into memory",
+        )
     if not Path(folder).is_dir():
-        raise FileProblem(f"the folder {folder}", "a folder that exists", "make it, or name another")
+        raise FileProblem(
+            f"the folder {folder}, which does not exist", "a folder that exists", "make it, or name another"
+        )
     with ExitStack() as stack:
         with _told():
             scratch = stack.enter_context(tempfile.TemporaryFile(dir=folder))

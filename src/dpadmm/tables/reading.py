@@ -50,9 +50,13 @@ def suffix_of(path: Path) -> str:
     """How the name of a table ends; refused unless it is a file of a kind that can be read."""
     suffix = next((known for known in SUFFIXES if path.name.lower().endswith(known)), None)
     if suffix is None:
-        raise FileProblem(f"the table {path}", "a file ending in " + ", ".join(SUFFIXES), "convert or rename it")
+        raise FileProblem(
+            f"the table {path}, whose name has no known ending",
+            "a file ending in " + ", ".join(SUFFIXES),
+            "convert or rename it",
+        )
     if not path.is_file():
-        raise FileProblem(f"the table {path}, which is no file", "a file that exists", "correct the path")
+        raise FileProblem(f"the table {path}, which is not a file", "a file that exists", "correct the path")
     return suffix
 
 

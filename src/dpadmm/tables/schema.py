@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpadmm.errors import FileProblem, InvalidSchema
+from dpadmm.files import why
 from dpadmm.stored import read_words
 from dpadmm.tables.columns import (
     Classes,
@@ -160,7 +161,9 @@ class Schema:
             text = read_words(Path(path), MOST_SCHEMA).decode("utf-8-sig")
         except OSError as error:
             raise FileProblem(
-                f"the schema file {path} ({type(error).__name__})", "a TOML file that can be read", "correct the path"
+                f"the schema file {path}, which cannot be read ({why(error)})",
+                "a TOML file that can be read",
+                "correct the path",
             ) from None
         except UnicodeDecodeError:
             text = None

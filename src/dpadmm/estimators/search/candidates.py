@@ -82,7 +82,7 @@ def require_used(candidates: Sequence[Candidate], penalty: Any) -> None:
         tried = {repr(one[name]) for one in trying}
         if len(tried) > 1 and not any(uses(one.get("penalty", penalty), name) for one in trying):
             raise InvalidParameter(
-                f"a search over {name!r}, which no candidate's penalty uses: it would be paid for and not used",
+                f"a search over {name!r}, which no candidate's penalty uses: it would be paid for and change nothing",
                 f"a penalty that uses {name!r}, such as {STRENGTHS[name]!r}",
                 f"set that penalty, search over penalties too, or drop {name!r}",
             )

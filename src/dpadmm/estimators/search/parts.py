@@ -17,7 +17,7 @@ from dpadmm.problem.checks import number
 from dpadmm.randomness import SelectionStream
 
 FEWEST_NOMINAL = 50
-AT_MOST_TWICE = "a search takes at most twice the declared rows; had the table more, the refusal would have told so"
+AT_MOST_TWICE = "at-most-twice-the-rows"
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ def require_room(sizes: Sizes, n_rows: int) -> None:
     """
     if min(sizes.training, sizes.validation) < FEWEST_NOMINAL:
         raise InvalidParameter(
-            f"{min(sizes.training, sizes.validation)} rows in a part, of a private number",
-            f"at least {FEWEST_NOMINAL}",
-            "declare more rows if there are, another validation share, or leave n_rows out",
+            f"a declared n_rows that leaves {min(sizes.training, sizes.validation)} rows in a part",
+            f"at least {FEWEST_NOMINAL} rows in each part, where the number of rows is private",
+            "declare more rows if there are more, choose another validation share, or leave n_rows out",
         )
     if n_rows > 2 * (sizes.training + sizes.validation):
         raise InvalidParameter(
             "a table of far more rows than declared",
             "at most twice as many",
-            "declare a public number nearer to theirs",
+            "declare a public number nearer to the number of rows",
         )
 
 

@@ -30,6 +30,7 @@ from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, di
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.estimators.search.winner import SpeaksForItsWinner
 from dpadmm.privacy.arithmetic import Arithmetic
+from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import Payment
@@ -37,7 +38,7 @@ from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
 from dpadmm.privacy.selection.plan import search_accountant
-from dpadmm.privacy.selection.statement import search_statement
+from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
@@ -186,7 +187,11 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
 
     def _require_granular(self) -> None:
         if Arithmetic.parse(self._model().arithmetic) is not Arithmetic.GRANULAR:
-            raise InvalidParameter("a search in exact arithmetic", "arithmetic='granular'", "scores are not exact")
+            raise InvalidParameter(
+                "a search in exact arithmetic",
+                "arithmetic='granular'",
+                "leave arithmetic out: scores of a search are not exact",
+            )
 
     def _payment(self) -> tuple[Payment, bool]:
         """Who pays, and whether the noise can be repeated."""
@@ -324,12 +329,12 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         best: PrivateLinearModel,
         winner: Trial,
         plan: SearchPlan,
-        assumptions: tuple[str, ...],
+        assumptions: tuple[str | Assumption, ...],
         seeded: bool,
     ) -> None:
         """The winner speaks for the whole search: what its own fit promised would be too little."""
-        solver = best.privacy_.solver if winner.model is not None else "none"
-        statement = search_statement(plan, solver, len(self._candidates()), assumptions, seeded)
+        solver = best.privacy_.solvers[0] if winner.model is not None else "none"
+        statement = PrivacyStatement.of(plan, solver, assumptions, seeded, candidates=len(self._candidates()))
         asked = self._model().get_params(deep=False)
         chosen = winner.candidate if winner.model is not None else None
         best.set_params(**{**asked, **(chosen or {})})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Protocol, runtime_checkable
 
-from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
+from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch, three_sentences
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.events import Event, Part
 from dpadmm.registry import Registry
@@ -38,8 +38,8 @@ class Accountant(Protocol):
         """ε for the record: like `epsilon`, and confirmed by a second computation where the first is numerical."""
         ...
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
-        """Where the proof of the certificate is, for the privacy statement."""
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
+        """Keys of the proofs on which the certificate rests (`dpadmm.privacy.proofs.CITATIONS`)."""
         ...
 
 
@@ -79,15 +79,15 @@ def default_accountant(event: Event) -> str:
 def require_wellformed(event: Event) -> None:
     """An event with no part, no noise or no release is a programming error, never a private mechanism."""
     if not event.parts:
-        raise CannotCertify("given an event without parts; expected at least one release; plan at least one query")
+        raise CannotCertify("Got an event without parts. Expected at least one release. Plan at least one query.")
     for part in event.parts:
         if not (math.isfinite(part.noise_multiplier) and part.noise_multiplier > 0):
             raise CannotCertify(
-                f"given a noise multiplier of {part.noise_multiplier}; expected a finite positive number; "
-                "a release without noise has no finite epsilon"
+                f"Got a noise multiplier of {part.noise_multiplier}. Expected a finite positive number. "
+                "A release without noise has no finite epsilon."
             )
         if part.count < 1:
-            raise CannotCertify(f"given {part.count} releases; expected at least one; drop the empty query")
+            raise CannotCertify(f"Got {part.count} releases. Expected at least one. Drop the empty query.")
 
 
 def require_probability(delta: float) -> float:
@@ -105,8 +105,11 @@ def require_nonnegative(epsilon: float) -> float:
 def mismatch(accountant: str, part: Part, relation: Relation, why: str, do: str) -> SchemeMismatch:
     """The refusal every accountant uses for a sampler it has no proof for."""
     return SchemeMismatch(
-        f"given sampler {part.sampler.name!r} with accountant {accountant!r} under relation {str(relation)!r}; "
-        f"expected a combination with a proof: {why}; {do}"
+        three_sentences(
+            f"sampler {part.sampler.name!r} with accountant {accountant!r} under relation {str(relation)!r}",
+            f"a combination with a proof: {why}",
+            do,
+        )
     )
 
 

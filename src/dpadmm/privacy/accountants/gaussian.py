@@ -22,7 +22,6 @@ from dpadmm.privacy.profiles import SMALLEST_SHIFT, gaussian
 
 # Each round divides the bracket by SECTIONS − 1 in one vectorised call.
 ROUNDS, SECTIONS = 8, 65
-PROOF = "proved (Balle & Wang 2018, Thm 8; docs/proofs/gaussian.md)"
 
 
 @ACCOUNTANTS.register("gaussian")
@@ -56,8 +55,8 @@ class GaussianAccountant:
         self.check(event, relation)
         return min(1.0, float(gaussian(_shift(event, relation), require_nonnegative(epsilon))) * (1 + 1e-9))
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
-        return PROOF
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
+        return (self.name,)
 
 
 def _shift(event: Event, relation: Relation) -> float:

@@ -73,8 +73,8 @@ class IterationAccountant:
         exponents = (ORDERS - 1.0) * (self.divergence(event, relation) - epsilon + np.log1p(-1.0 / ORDERS))
         return min(1.0, float(np.exp(np.minimum(exponents - np.log(ORDERS), 0.0)).min()))
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
-        return "proved here (docs/proofs/iteration.md)"
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
+        return (self.name,)
 
     def divergence(self, event: Event, relation: Relation) -> Floats:
         """Rényi divergence of the event at each of `ORDERS`."""
@@ -121,9 +121,6 @@ class PrintedIterationAccountant(IterationAccountant):
 
     def contraction(self, passage: Passage) -> float:
         return 1.0
-
-    def proof_status(self, event: Event, relation: Relation) -> str:
-        return "proved (Chan, Xie & Zhao 2024, Thm 5.1, for the first record; docs/proofs/iteration.md for all of them)"
 
 
 def with_rounding(shares: Floats, spread: Floats, distance: float, rounding: float, leftover: float) -> Floats:

@@ -74,8 +74,8 @@ def connect_dots(forward: Floats, backward: Floats, interval: float) -> LossPmf:
     excess = float(mass.sum()) + infinity - 1.0
     if excess > 1e-6:
         raise CannotCertify(
-            f"given a privacy-loss lattice of spacing {interval:.3g} whose mass exceeds one by {excess:.2g}; expected "
-            "less than 1e-6; use more noise, fewer steps or a larger batch"
+            f"Got a privacy-loss lattice of spacing {interval:.3g} whose mass exceeds one by {excess:.2g}. Expected "
+            "less than 1e-6. Use more noise, fewer steps or a larger batch."
         )
     with np.errstate(divide="ignore"):
         return LossPmf(interval, -up.size, np.log(mass), infinity)
@@ -176,8 +176,8 @@ class Composition:
         first = math.floor(min(bottom, keep) / self.interval) - 1
         if last - first + 1 > MAX_POINTS:
             raise CannotCertify(
-                f"given a composition needing {last - first + 1} lattice points; expected at most {MAX_POINTS}; "
-                "use fewer steps, more noise or a larger batch"
+                f"Got a composition that needs {last - first + 1} lattice points. Expected at most {MAX_POINTS}. "
+                "Use fewer steps, more noise or a larger batch."
             )
         return first, max(last, first + 8), math.exp(tail)
 

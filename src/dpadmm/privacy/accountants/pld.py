@@ -21,7 +21,6 @@ from dpadmm.privacy.accountants.base import (
     require_probability,
     require_wellformed,
 )
-from dpadmm.privacy.accountants.gaussian import PROOF as GAUSSIAN_PROOF
 from dpadmm.privacy.accountants.lattice import MAX_POINTS, Composition, connect_dots
 from dpadmm.privacy.accountants.library import library_epsilon
 from dpadmm.privacy.budget import Relation
@@ -89,14 +88,14 @@ class PldAccountant:
         require_nonnegative(epsilon)
         return _worst(event, relation, lambda composition: composition.delta(epsilon))
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
         proofs = {
-            "full": GAUSSIAN_PROOF,
-            "poisson": "proved here (docs/proofs/poisson.md)",
-            "fixed": "proved here (docs/proofs/without-replacement.md)",
-            "truncated-poisson": "proved here (docs/proofs/truncated-poisson.md)",
+            "full": "gaussian",
+            "poisson": "poisson",
+            "fixed": "without-replacement",
+            "truncated-poisson": "truncated-poisson",
         }
-        return "; ".join(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
+        return tuple(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
 
 
 def _second_opinion(event: Event, delta: float, relation: Relation) -> float:
@@ -123,10 +122,10 @@ def _require_known(part: Part, relation: Relation) -> None:
 def _require_enough_noise(part: Part, relation: Relation) -> None:
     if part.sampler.name != "full" and part.count > 1000 and part.noise_multiplier < 0.2 * relation.record_distance:
         raise CannotCertify(
-            f"given {part.count} subsampled releases with noise "
-            f"{rounded_down(part.noise_multiplier / relation.record_distance)} times the sensitivity; "
-            "expected at least 0.2 times for more than 1000 releases; "
-            "use a smaller epsilon, fewer steps or a larger batch"
+            f"Got {part.count} subsampled releases with noise "
+            f"{rounded_down(part.noise_multiplier / relation.record_distance)} times the sensitivity. "
+            "Expected at least 0.2 times for more than 1000 releases. "
+            "Use a smaller epsilon, fewer steps or a larger batch."
         )
 
 
@@ -202,8 +201,8 @@ def _spacing(found: list[Pair], sketches: list[tuple[float, float]], widening: f
     interval = max(min(widening * FINE * deviation, WIDEST), least)
     if interval > widening * COARSE * deviation or reach > LARGEST_LOSS:
         raise CannotCertify(
-            f"given {count} releases with privacy losses up to {reach:.3g}, which need a lattice of more than "
-            f"{MAX_POINTS} points; expected a smaller one; use more noise, fewer steps or a larger batch"
+            f"Got {count} releases with privacy losses up to {reach:.3g}, which need a lattice of more than "
+            f"{MAX_POINTS} points. Expected a smaller one. Use more noise, fewer steps or a larger batch."
         )
     return interval
 

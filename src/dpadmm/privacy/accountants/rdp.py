@@ -58,13 +58,9 @@ class RdpAccountant:
         require_nonnegative(epsilon)
         return min(1.0, _best(event, relation, lambda backend: backend.get_delta_and_optimal_order(epsilon)))
 
-    def proof_status(self, event: Event, relation: Relation) -> str:
-        proofs = {
-            "full": "proved (Bun & Steinke 2016, Prop. 1.6; docs/proofs/gaussian.md)",
-            "poisson": "proved (Mironov, Talwar & Zhang 2019, Thm 4)",
-            "fixed": "proved (Wang, Balle & Kasiviswanathan 2019, Thm 9)",
-        }
-        return "; ".join(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
+    def claims(self, event: Event, relation: Relation) -> tuple[str, ...]:
+        proofs = {"full": "renyi-gaussian", "poisson": "renyi-poisson", "fixed": "renyi-without-replacement"}
+        return tuple(dict.fromkeys(proofs[part.sampler.name] for part in event.parts))
 
 
 def _require_known(part: Part, relation: Relation) -> None:

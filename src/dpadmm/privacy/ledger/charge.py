@@ -124,8 +124,8 @@ def _sampled_profile(event: Event, relation: Relation, slack: float) -> tuple[Fl
     top = judge.epsilon(event, slack * (1.0 - 1e-3), relation)
     if not math.isfinite(top):
         raise CannotCertify(
-            "given a mini-batch fit that no Gaussian dominates at the slack this limit leaves; expected more of it; "
-            "raise the limit's delta, or use a full-data solver"
+            "Got a mini-batch fit that costs more than the delta which this limit keeps for such fits. Expected a "
+            "limit with a larger delta. Raise the limit's delta, or use a full-data solver."
         )
     grid = np.linspace(0.0, max(top, 1e-6), POINTS)
     return grid, np.array([judge.delta(event, float(epsilon), relation) for epsilon in grid])

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from dpadmm.errors import FileProblem
+from dpadmm.errors import DamagedRecord
 
 FORMAT = 1
 GENESIS = "0" * 64
@@ -94,9 +94,9 @@ def read_entries(head: Head, entries: Iterable[Entry]) -> Iterator[tuple[Head, M
         yield head, content
 
 
-def damaged(what: str) -> FileProblem:
+def damaged(what: str) -> DamagedRecord:
     """The refusal of a record that cannot be trusted."""
-    return FileProblem(
+    return DamagedRecord(
         f"a ledger in which {what}",
         "the record as this library wrote it",
         "restore it from a backup; until then count every budget in it as spent",

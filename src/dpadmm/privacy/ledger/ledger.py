@@ -164,8 +164,8 @@ class Ledger:
             account.require_open(account.limit.relation, seeded, kind_of(fit.plan))
             if fit.plan.event != spent or fit.seeded != seeded:
                 raise PromiseBroken(
-                    "given a fit that differs from the one reserved; expected the reserved queries, noise and seeding; "
-                    "the reservation stays charged and the model must not be released"
+                    "Got a fit that differs from the one reserved. Expected the reserved queries, noise and seeding. "
+                    "The reservation stays charged, and the model must not be released."
                 )
             # How long a search took would tell its secret number of trials.
             timed = not isinstance(fit.plan, SearchPlan)

@@ -94,7 +94,7 @@ class Page:
 
     def fit(self, receipt: str) -> tuple[Standing, Fit]:
         """The reserved fit of a receipt and its data set; refused if it was committed before."""
-        unknown = PromiseBroken("given a receipt that this ledger never gave out; expected one from `reserve`")
+        unknown = PromiseBroken("Got a receipt that this ledger never gave out. Expected one from `reserve`.")
         if not re.fullmatch("[0-9a-f]{32}", receipt):
             raise unknown
         # Of the entries of one receipt the last is found first: its commit, or else its reservation.
@@ -105,5 +105,5 @@ class Page:
             require_chained(before.hash, entry)
         content = entry.content
         if content["kind"] == "commit":
-            raise PromiseBroken("given a receipt that was committed before; expected one receipt for each fit")
+            raise PromiseBroken("Got a receipt that was committed before. Expected one receipt for each fit.")
         return self.balance.standing(content["dataset"]), Fit.reserved(content)

@@ -72,7 +72,7 @@ def require_distinct(name: str, known: Iterable[str]) -> None:
     if alike:
         raise InvalidParameter(
             f"a new data set {name!r}, whose name reads like that of {alike[0]!r}",
-            "a name that differs by more than case, spaces, hyphens or letters that look alike",
+            "a name that differs by more than case, the kind of space or hyphen, or letters that look alike",
             f"use {alike[0]!r} if these are the same people, and another name if they are not",
         )
 

@@ -88,6 +88,8 @@ class SqliteStore:
 
     def create(self, first: Callable[[str], Entry]) -> None:
         """Made beside its place and linked there when complete, so that nobody ever sees half a ledger."""
+        if not self.path.name:
+            raise store.occupied(self.place)
         scratch = scratch_beside(self.path, uuid.uuid4().hex)
         try:
             with _told(self.path), OPEN_LEDGERS.one_more(self.place):

@@ -67,13 +67,13 @@ class Standing:
         """Refuse a fit under another relation, or with noise that can be repeated."""
         if relation is not self.limit.relation:
             raise BudgetExceeded(
-                f"given a {what} certified for {relation}; expected {self.limit.relation}, the relation of the limit "
-                f"on {self.dataset!r}; train under that relation"
+                f"Got a {what} certified for {relation}. Expected {self.limit.relation}, the relation of the limit "
+                f"on {self.dataset!r}. Train under that relation."
             )
         if seeded and not self.test:
             raise PromiseBroken(
-                f"given a seeded {what} on {self.dataset!r}; expected secret noise, without which nothing is private; "
-                "use random_state=None, or a data set that its owner marked as a test"
+                f"Got a seeded {what} on {self.dataset!r}. Expected secret noise, without which nothing is private. "
+                "Use random_state=None, or a data set that its owner marked as a test."
             )
 
     def require_room(self, plan: Plan | SearchPlan, charge: Charge) -> None:
@@ -103,9 +103,9 @@ class Standing:
 
     def _too_dear(self, judged: float, what: str) -> BudgetExceeded:
         return BudgetExceeded(
-            f"given a {what} after which {self.dataset!r} would have spent epsilon = {rounded_up(judged)} at "
-            f"delta = {rounded_up(self.limit.delta)}; expected at most {rounded_up(self.limit.epsilon)}; "
-            "use a smaller epsilon or delta, or fewer fits; nothing was charged"
+            f"Got a {what} after which {self.dataset!r} would have spent epsilon = {rounded_up(judged)} at "
+            f"delta = {rounded_up(self.limit.delta)}. Expected at most {rounded_up(self.limit.epsilon)}. "
+            "Use a smaller epsilon or delta, or fewer fits. Nothing was charged."
         )
 
     def require_covers_spending(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dpadmm.errors import FileProblem, UncertainCharge
+from dpadmm.files import usable_path
 from dpadmm.privacy.address import hidden, is_address, is_doubtful
 from dpadmm.privacy.ledger.entries import Entry
 
@@ -74,7 +75,14 @@ def store_at(place: str | Path) -> Store:
         )
     from dpadmm.privacy.ledger.sqlite import SqliteStore
 
-    return SqliteStore(Path(place).expanduser().resolve())
+    path = usable_path(place, "a ledger")
+    try:
+        path = path.expanduser()
+    except RuntimeError:
+        raise FileProblem(
+            f"{path}, in the home of a user who is not known here", "the name of a file", "correct the name"
+        ) from None
+    return SqliteStore(path.resolve())
 
 
 def missing(place: str) -> FileProblem:
@@ -111,7 +119,7 @@ def unwritable(place: str, why: str) -> FileProblem:
     return FileProblem(
         f"the ledger {place}, which cannot be used ({why})",
         "a place that can be read, written and has space",
-        "make it so; nothing was recorded by this step, and what was recorded before stands",
+        "mend the place; nothing was recorded by this step, and earlier records stand",
     )
 
 

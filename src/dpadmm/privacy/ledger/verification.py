@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpadmm.errors import DpadmmError, FileProblem, InvalidParameter, PromiseBroken
+from dpadmm.errors import DamagedRecord, DpadmmError, FileProblem, InvalidParameter, PromiseBroken
 from dpadmm.privacy.ledger.book import Account, Book, Fit
 from dpadmm.privacy.ledger.charge import Charge, charge
 from dpadmm.privacy.ledger.entries import Entry
@@ -67,9 +67,7 @@ def verify(place: str | Path, head: str | None = None, releases: Sequence[tuple[
     try:
         with store.reading() as log:
             entries = log.entries(0)
-    except FileProblem as problem:
-        if not problem.given.startswith("a ledger in which"):
-            raise
+    except DamagedRecord as problem:
         return Verification(store.place, 0, "", (problem.given,))
     try:
         problems = store.faults()

@@ -128,7 +128,9 @@ def log_slope_ratio(base: Base, repetitions: Repetitions) -> float:
     """
     top = next((end for end in map(base.epsilon, SMALLEST_HATS) if math.isfinite(end)), None)
     if top is None:
-        raise CannotCertify("given a run without a finite ε at small δ; expected one; use more noise or a larger delta")
+        raise CannotCertify(
+            "Got a run without a finite ε at small δ. Expected a run that has one. Use more noise or a larger delta."
+        )
     grid, found = np.linspace(0.0, top, POINTS), math.inf
     for _ in range(2):
         values = _ratio_bounds(grid, base.delta(grid), repetitions)
@@ -225,7 +227,9 @@ def renyi_certificate(events: Sequence[Event], repetitions: Repetitions, delta: 
     theirs = library_epsilon(max(full), repetitions, delta) if full else 0.0
     found = max(ours, theirs)
     if not math.isfinite(found):
-        raise CannotCertify("given a search without a finite Rényi bound; expected one; use accountant='profile'")
+        raise CannotCertify(
+            "Got a search without a finite Rényi bound. Expected a search that has one. Use accountant='profile'."
+        )
     return found
 
 

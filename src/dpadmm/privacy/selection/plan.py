@@ -14,7 +14,7 @@ from dpadmm.privacy.agreement import require_agreement, require_cost
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import AIM, LOWEST, bracketed_secant, calibrate, verify_plan
 from dpadmm.privacy.plan import PROMISED, Plan, Query, Request, promised_from_dict, require_digest
-from dpadmm.privacy.proofs import said_once
+from dpadmm.privacy.proofs import citations_of, cited, status
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.bounds import profile_base, profile_epsilon, renyi_certificate
 from dpadmm.privacy.selection.event import Selection
@@ -25,10 +25,8 @@ from dpadmm.stored import entries, exactly, listed, reading, record
 HALF = 0.5
 """Scores lie in [0, 1]; less one half, one record contributes at most this much to their sum."""
 
-PROOFS = {
-    "profile": "proved here (docs/proofs/tuning.md; compare Koskela, Redberg & Wang 2024)",
-    "rdp": "proved (Papernot & Steinke 2022, Thms 2 and 6; docs/proofs/tuning.md)",
-}
+PROOFS = {"profile": "selection-profile", "rdp": "selection-renyi"}
+"""The claim by which each bound certifies a search."""
 
 
 @dataclass(frozen=True)
@@ -153,16 +151,17 @@ def calibrate_search(
         plans = (*_distinct(bases(single)), score)
         epsilon = _total(plans, repetitions, budget, name)
         if epsilon <= budget.epsilon:
-            status = said_once([PROOFS[name], *(plan.proof_status for plan in plans)])
-            found = SearchPlan(budget, n_rows, repetitions, plans[:-1], score, name, epsilon, status)
+            proofs = status((*cited([PROOFS[name]]), *(each for plan in plans for each in citations_of(plan))))
+            found = SearchPlan(budget, n_rows, repetitions, plans[:-1], score, name, epsilon, proofs)
         return math.log(max(epsilon, 1e-12) / budget.epsilon)
 
     start = -math.log(budget.epsilon / (2.0 + min(repetitions.eta, 1.0)))
     ended = bracketed_secant(excess, start, math.log(LOWEST), math.log(AIM))
     if ended is None or found is None:
         raise CannotCertify(
-            f"given epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for a search with "
-            f"{repetitions.text} trials; expected a noise level that certifies it; use fewer trials or a larger epsilon"
+            f"Got epsilon={rounded_up(budget.epsilon)}, delta={rounded_up(budget.delta)} for a search with "
+            f"{repetitions.text} trials. Expected a budget for which a noise level is found. "
+            "Use fewer trials or a larger epsilon."
         )
     return found
 
@@ -199,9 +198,7 @@ def require_any_agreement(plan: Plan | SearchPlan) -> None:
         require_agreement(run)
     wrong = next((otherwise for holds, otherwise in _claims(plan) if not holds), None)
     if wrong is not None:
-        raise PromiseBroken(
-            f"given a search {wrong}; expected numbers that agree; discard the plan and calibrate again"
-        )
+        raise PromiseBroken(f"Got a search {wrong}. Expected numbers that agree. Discard the plan and calibrate again.")
 
 
 def _claims(plan: SearchPlan) -> Iterator[tuple[bool, str]]:

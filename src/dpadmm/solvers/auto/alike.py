@@ -1,10 +1,12 @@
-"""Labels nearly all of which are alike, as the first release shows them.
+"""What `auto` does about a rare class, as far as the first release shows one.
 
-A cap overstates the margins of classes of like size, and the rules shorten them. Where one class is rare it does the
-contrary: the rare rows, whose slopes are the largest, are those it cuts, so a signal that sets them apart comes out too
-short, and the rare class is recognised too seldom. Then margins are lengthened instead, those of the signal more than
-that of the common direction, if the signal is seen to be strong. And under strong noise the prior, which is then
-widened to keep what is seen, stays as it is: what is seen of labels nearly all alike is mostly their mean, and noise.
+If classes are about equally common, the cap on gradients makes margins too long, and the rules shorten them. If one
+class is rare, the cap does the opposite. It cuts the gradients of the rare rows most, because their slopes are the
+largest. The signal that sets these rows apart then comes out too short, and the rare class is predicted too seldom. So
+margins are lengthened if the signal is seen to be strong: along the common direction a little, along the others more.
+
+Under strong noise the rules usually widen the prior, to keep what little is seen. If nearly all labels are alike, they
+do not: what is seen then is mostly the mean label and noise.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ COMMON_MASS = 0.1
 """Share of the rows' squared length that the top direction must carry to be taken for that of the mean row."""
 
 ALIKE, MIXED = 0.2, 0.3
-"""Variance of the labels, ±1, along the top direction: up to the first nearly all are alike, from the second on not."""
+"""Variance of the ±1 labels along the top direction. Below the first nearly all are alike; above the second, not."""
 
 CLEAR, STRONG = 1.5, 2.0
-"""Standard deviation of the signal's margins from which they are lengthened, and from which in full."""
+"""Standard deviation of the signal's margins: they are lengthened from the first on, in full from the second on."""
 
 COMMON_LENGTHENED, SIGNAL_LENGTHENED = 1.2, 1.4
 """Factors on the margins of the top direction and of the others (`experiments/rare.py`)."""
@@ -34,7 +36,7 @@ COMMON_LENGTHENED, SIGNAL_LENGTHENED = 1.2, 1.4
 def follows_mean_row(coordinates: Coordinates) -> bool:
     """Whether the top direction can be taken for that of the mean row.
 
-    Not if it carries little, nor if it is the public one looked at where noise hides all others.
+    It cannot if it carries little, or if it is the public direction that is used where noise hides all others.
     """
     top = coordinates.basis[:, -1]
     is_public = np.allclose(np.abs(top), 1 / math.sqrt(len(top)))
@@ -47,7 +49,7 @@ def mean_label(correlation: Array, coordinates: Coordinates) -> float:
 
 
 def likeness(correlation: Array, coordinates: Coordinates) -> float:
-    """One where nearly all labels are alike, zero where they are not or it cannot be told."""
+    """One if nearly all labels are alike, zero if they are not or if this cannot be seen."""
     if not follows_mean_row(coordinates):
         return 0.0
     return _rising(1 - mean_label(correlation, coordinates) ** 2, MIXED, ALIKE)

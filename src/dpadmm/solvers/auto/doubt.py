@@ -1,14 +1,15 @@
-"""Whether labels depend on the features at all, as far as the first release can tell.
+"""Whether labels depend on the features at all, as far as the first release shows.
 
-Labels without signal correlate with the rows through their own mean alone: the correlation is then that mean times the
-mean row, which the top direction of the second moment follows. Whatever lies beyond this direction is noise of known
-size: that of the correlation, and that of the direction. Where nothing more is seen, the commonest class is the
-better guess, and directions beyond the top one are mistrusted. Gradients, which have most of the budget, may lift the
-doubt again: a signal that one release cannot tell from noise makes them agree with it more than noise does.
+Labels without signal correlate with the rows only through their own mean. The released correlation is then the mean
+label times the mean row, and the mean row lies along the top direction of the second moment. Along all other directions
+there is only noise, and its size is known. If the correlation shows nothing beyond this noise, it is better to predict
+the commonest class, and margins along the other directions are shortened. Later gradients, which get most of the
+budget, can undo this: if there is a signal, they agree with the first release more than noise does.
 
-Where one class is commoner by far, a little trust is left, which is too little to guess by and enough to use a signal
-that was overlooked. Where classes are nearly even, any guess is a guess by the signal, so much less trust is left;
-labels are then doubted only if the budget is large enough for every signal that is worth more than the commonest class.
+If one class is much commoner, margins keep a quarter of their length. That is too little to change a prediction by
+noise, and enough to use a signal that was overlooked. If classes are nearly even, every prediction is made by the
+signal, so margins keep much less. They are then shortened only if the budget is large enough to show every signal that
+predicts better than the commonest class.
 """
 
 from __future__ import annotations
@@ -42,36 +43,37 @@ without signal agree as well, mostly by less than seven (`experiments/imbalance.
 """
 
 EVEN_LATER, EVEN_RAMP = 0.5, 1.0
-"""For classes that are nearly even: doubt ends so many standard deviations later, and within so many."""
+"""For classes that are nearly even: doubt ends this many standard deviations later, and fades within this many."""
 
 EVEN_REASSURED_LATER = 3.0
-"""For them the gradients must agree by so much more: margins of even classes are longer, and so is what comes back."""
+"""For nearly even classes the gradients must agree by this much more, because their margins are longer."""
 
 WORTH_SEEING, ALL_SEEN = 2.0, 4.0
-"""Standard deviations a signal as strong as the mean label must show for even classes to be doubted, and in full."""
+"""Standard deviations that a signal as strong as the mean label would show: even classes are doubted from the first on,
+in full from the second on."""
 
 STRONGEST_MEAN = 0.02
-"""Squared mean label up to which classes are compared with it so: beyond, a threshold uses far weaker signals, too."""
+"""Largest squared mean label in this comparison: beyond it, weaker signals than the mean label are useful too."""
 
 UNGUESSED = 0.3
-"""Size of doubted margins against that of the top direction, at which next to no row is called by them."""
+"""Size of doubted margins, in units of the margins along the top direction, at which they decide almost no row."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """How little of a signal the first release shows: from zero, none is doubted, to one.
+    """How much the signal is doubted: from zero, not at all, to one.
 
     Attributes
     ----------
     uneven, even : float
-        As far as one class is commoner by far, and as far as classes are nearly even.
+        The doubt for classes of which one is much commoner, and for classes that are nearly even.
     """
 
     uneven: float = 0.0
     even: float = 0.0
 
     def trust(self, agreement: float, common: float, signal: float) -> float:
-        """Factor on the margins of all directions but the top one, once the gradients were heard.
+        """Factor on the margins of all directions but the top one, once gradients were released.
 
         Parameters
         ----------
@@ -151,7 +153,7 @@ def _rise(squares: Array, values: Array, noise: Array) -> float:
 
 
 def lifted(agreement: float) -> float:
-    """The share of a doubt that gradients lift which agree with the first release by so much."""
+    """The share of the doubt that ends if gradients agree with the first release this much."""
     return _share((agreement - REASSURING) / (CONVINCING - REASSURING))
 
 

@@ -1,12 +1,15 @@
-"""Curvature along features as it was measured on the way, where a penalty asks for few of them.
+"""Curvature along features, measured once during a fit with a penalty that selects features.
 
-The model's curvature is a multiple of the second moment. Along a skewed feature little of it is left once its few large
-values are fitted, and averages of estimates made with too much curvature approach its coefficient ever more slowly. One
-release tells how much each feature has. Rows that hold much of a feature are cut off in it, as they are in gradients,
-so that along a feature whose squares sit in few rows less is seen than there is, and a share is always left: of what
-the model says, or of less where the model itself may be noise. A prior without preferred direction expects no
-coefficient of such size either; the feature that refutes it most is freed from it, which is what a sparse penalty
-supposes.
+The model assumes that the curvature is a multiple of the second moment. Along a skewed feature this becomes wrong: once
+its few large values are fitted, little curvature is left. Estimates that assume too much curvature approach the
+coefficient of such a feature more and more slowly. So one release measures how much curvature each feature has left.
+
+In this release rows with a large share of a feature are clipped, as in gradients. A feature whose squares sit in few
+rows therefore shows less curvature than it has. So a share of the model's curvature is always kept; less of it where
+the model itself may be noise.
+
+The prior expects no coefficient as large as that of a skewed feature. The one feature that contradicts the prior most
+is freed from it. That is what a sparse penalty assumes: few features have large coefficients.
 """
 
 from __future__ import annotations
@@ -23,27 +26,27 @@ from dpadmm.solvers.auto.fusion import Evidence
 Array = NDArray[np.float64]
 
 EVENNESS = 0.5
-"""Weights are mean squares to the power of minus this: between features as they are (0) and all alike (1), where all
-rows of a rare feature would be cut off."""
+"""A feature's weight is its mean square to the power of minus this. 0 leaves features as they are; 1 makes them
+alike, and would clip all rows of a rare feature."""
 
 LIMIT = 0.02
-"""Length at which a row's curvature is cut off, in units of the mean square of all features together."""
+"""Length at which a row's curvature is clipped, in units of the mean square of all features together."""
 
 LEAST_LEFT = 0.2
-"""Share of a feature's curvature that is always left: too little overshoots."""
+"""Share of a feature's curvature that is always kept: with too little, steps overshoot."""
 
 COMMON = 0.9
-"""Quantile of the shares left of the features that tells what all have lost alike."""
+"""Quantile of the features' shares that is taken for the loss common to all features."""
 
 LEAST_SQUARE = 0.4
-"""Share of a mean square in the model that is taken for real, however large its noise."""
+"""Share of a mean square in the model that counts as real, however large its noise."""
 
 REFUTING = 4.0
 """Standard deviations beyond what noise and prior allow at which a coefficient is freed from the prior."""
 
 
 def question(coordinates: Coordinates) -> Array:
-    """Public weights of the features' squares, under which contributions longer than one are cut off."""
+    """Public weights of the features' squares; contributions longer than one after weighting are clipped."""
     squares = _squares(coordinates)
     weights = squares**-EVENNESS
     return np.asarray(weights / (LIMIT * float(squares @ weights)))
@@ -66,9 +69,9 @@ def measured(
 
 
 def _share(answer: Array, noise_std: float, expected: Array) -> Array:
-    """What is left of the expected, by an answer with noise and a prior of one with variance one.
+    """The share of the expected curvature that is left: the posterior mean for a prior of mean one and variance one.
 
-    What all features have lost may be gone or only cut off: half of it, by its root, is given back.
+    A loss common to all features may be real or an effect of clipping. So its square root is given back.
     """
     share = 1 + (answer - expected) * expected / (expected**2 + noise_std**2)
     return np.asarray(share / np.sqrt(np.clip(np.quantile(share, COMMON), LEAST_LEFT, 1.0)))

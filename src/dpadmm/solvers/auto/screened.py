@@ -1,7 +1,8 @@
 """A penalty that chooses features, a little stronger for features whose gradients are noisier.
 
-A noisy gradient makes a coefficient of a feature that has none. A Gaussian prior shrinks all of them alike; a penalty
-that chooses features supposes that most are zero, and what they owe to noise is known by feature.
+Noise in gradients gives coefficients to features that should have none. A penalty that selects features assumes that
+most coefficients are zero, and the noise of each feature is known. So the penalty of a feature is raised in proportion
+to its noise.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ SCREENING = 0.25
 
 
 def screened(problem: Problem, evidence: Evidence, coordinates: Coordinates | SpikedCoordinates) -> Problem:
-    """The problem with a penalty on features raised by the noise of each, where it penalises the feature at all.
+    """The problem with the penalty of each penalised feature raised by its noise.
 
-    Not of tables too wide for their noise to be known by feature, nor of a penalty of the user's own making.
+    It is not raised for wide tables, whose noise is not known by feature, nor for penalties that the user made.
     """
     if isinstance(coordinates, SpikedCoordinates):
         return problem

@@ -1,0 +1,106 @@
+"""Each assumption in words: whole for the statement, and in short for the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dpadmm.privacy.assumptions import Assumption
+
+
+class Words(NamedTuple):
+    """One assumption; `reason` says more in the statement and is left out where space is short."""
+
+    what: str
+    reason: str = ""
+
+
+WORDS: dict[str, Words] = {
+    "declared-beforehand": Words("parameters, bounds and penalties were chosen without looking at these rows"),
+    "declared-but-learned": Words(
+        "parameters, bounds and penalties, but for what these queries learned, were chosen without looking at "
+        "these rows"
+    ),
+    "not-selected": Words(
+        "this {subject} was not chosen among others by scores on private rows",
+        ", as in GridSearchCV: such a selection is not covered, neither here nor by a ledger (DPSearchCV is a search "
+        "that is)",
+    ),
+    "noise-secret": Words("the noise and its generator stay secret"),
+    "order-secret": Words("the order in which rows were visited stays secret"),
+    "batches-secret": Words("the sampled batches stay secret"),
+    "final-state-only": Words(
+        "nobody saw an earlier state than the last one", ", nor the order of the rows: only the final state is covered"
+    ),
+    "trials-secret": Words(
+        "the number of trials stays secret, and so does the time the search took",
+        ": together with the model they would reveal more than the model alone",
+    ),
+    "parts-drawn-blindly": Words("which rows train and which score was decided without looking at them"),
+    "candidates-listed-beforehand": Words("the candidates were listed without looking at these rows"),
+    "at-most-twice-the-rows": Words(
+        "the table has at most twice the declared rows",
+        ": a search refuses a longer one, which reveals that it is longer",
+    ),
+    "classes-declared": Words("the classes were declared without looking at these rows"),
+    "classes-public": Words("the set of class labels was read from the table and is public knowledge"),
+    "rows-public": Words("the number of rows is public"),
+    "rows-treated-as-public": Words(
+        "the number of rows was treated as public",
+        ", so that removing a row means replacing it by an empty one; declare n_rows to protect the row count too",
+    ),
+    "rows-declared": Words("the nominal row count n_rows was declared from public knowledge"),
+    "at-most-times-the-rows": Words(
+        "the table has at most {times} times that many rows",
+        ": a longer one is refused, which reveals that it is longer",
+    ),
+    "at-least-one-row": Words(
+        "the table has at least one row", ": an empty one is refused, which reveals that it is empty"
+    ),
+    "rows-as-declared": Words(
+        "every row fits what was declared",
+        ": an invalid row would have stopped training, which reveals that one exists",
+    ),
+    "weights-public": Words("weights are public constants, chosen without looking at these rows"),
+    "single-precision": Words(
+        "the table is of a type of single precision, which was chosen without looking at its cells and is public"
+    ),
+    "rows-equally-long": Words(
+        "all rows of the list have as many cells as each other",
+        ": a row of another length would have stopped training, which reveals that one exists",
+    ),
+    "dask-trusted": Words(
+        "all processes and machines that Dask used, with their logs and files, are trusted with the rows",
+        ", and Dask could compute every partition: a failure would have stopped training, which reveals that one "
+        "happened",
+    ),
+    "nothing-else-learned": Words(
+        "nothing else that learned from these rows beforehand is covered",
+        ": a scaler, an imputation or a selection of features that was fitted on them is not private",
+    ),
+    "costs-in-addition": Words(
+        "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
+    ),
+    "fixed-in-advance": Words(
+        "the plans of all parts were fixed in advance",
+        ": which parts there are, with which budgets, and when to stop was not decided after looking at what an "
+        "earlier part released (this total does not hold otherwise; the limit of a ledger does)",
+    ),
+    "functions-row-by-row": Words("each function in the pipeline maps a row by itself, without looking at others"),
+    "as-stored": Words("{words}"),
+}
+"""By key; the words in braces are parameters of the assumption, or the subject of the statement."""
+
+
+def worded(assumptions: Iterable[Assumption], subject: str) -> tuple[str, ...]:
+    """Assumptions as a statement lists them, each once."""
+    return tuple(dict.fromkeys(_filled(each, "".join(WORDS[each.key]), subject) for each in assumptions))
+
+
+def in_short(assumptions: Iterable[Assumption], subject: str) -> tuple[str, ...]:
+    """Assumptions without their reasons."""
+    return tuple(dict.fromkeys(_filled(each, WORDS[each.key].what, subject) for each in assumptions))
+
+
+def _filled(assumption: Assumption, words: str, subject: str) -> str:
+    return words.format(subject=subject, **dict(assumption.parameters))
