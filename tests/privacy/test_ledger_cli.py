@@ -97,13 +97,13 @@ def test_verify_finds_a_flipped_byte(trained, capsys):
 
 def test_verify_finds_the_model_that_paid_and_one_that_did_not(trained, tmp_path, capsys):
     assert run(["ledger", "verify", str(trained), "--model", str(tmp_path / "model")]) == 0
-    assert f"{tmp_path / 'model'}: paid for" in capsys.readouterr().out
+    assert f"{tmp_path / 'model'}: this ledger holds its finished charge" in capsys.readouterr().out
     X = np.random.default_rng(0).uniform(-1, 1, (400, 3))
     DPLogisticRegression(0.3, 1e-6, classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int)).save(tmp_path / "unpaid")
     assert run(["ledger", "verify", str(trained), "--model", str(tmp_path / "unpaid")]) == 4
     said = capsys.readouterr().out
     assert "no finished charge" in said
-    assert "paid for" not in said
+    assert "holds its finished charge" not in said
 
 
 def test_a_statement_that_does_not_match_its_model_is_refused(trained, tmp_path, capsys):

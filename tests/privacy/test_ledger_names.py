@@ -79,7 +79,7 @@ class TestSecondNames:
         other.touch()
         mount(path, other)
         for use in (Ledger, verify):
-            with pytest.raises(FileProblem, match="mount its folder"):
+            with pytest.raises(FileProblem, match="Mount its folder"):
                 use(other)
         ledger.reserve("census", SMALL)
 

@@ -297,7 +297,7 @@ class TestOneRun:
         assert run(["ledger", "init", book, *limit]) == 0
         charged = self.arguments(tmp_path, "--ledger", book, "--dataset", "people")
         assert run(charged) == 0
-        assert "was charged" in capsys.readouterr().out
+        assert "charged to the ledger" in capsys.readouterr().out
         assert run(charged) == 3
 
     @pytest.mark.parametrize(

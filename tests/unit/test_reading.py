@@ -114,8 +114,8 @@ def test_bad_parquet(tmp_path: Path) -> None:
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match=r"\.csv, \.csv\.gz, \.parquet"):
         read_table(csv_file(tmp_path, "a\n1\n", "t.xlsx"))
-    with pytest.raises(FileProblem, match="no file"):
+    with pytest.raises(FileProblem, match="not a file"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(FileProblem, match="no file"):
+    with pytest.raises(FileProblem, match="not a file"):
         read_table(str(tmp_path / "folder.csv"))
