@@ -20,6 +20,7 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
+from dpadmm.privacy.questions import CentredScore
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.restatement import restated
 from dpadmm.randomness import make_selection_stream, make_streams
@@ -225,7 +226,7 @@ class TestWhatIsNotAttacked:
 
     def test_unknown_queries_are_named(self):
         model = fitted(steps=2)
-        strange = Query("score", 1, 0.5, Everything(), float(ROWS), 1.0)
+        strange = Query("score", 1, 0.5, Everything(), float(ROWS), 1.0, CentredScore(0.5))
         with pytest.raises(QueryRefused, match="'score'"):
             attacks_on(model, replace(model.plan_, queries=(strange,)), make_selection_stream(0))
 

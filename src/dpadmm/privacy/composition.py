@@ -13,7 +13,7 @@ from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.proofs import of_statistics, said_once
+from dpadmm.privacy.proofs import of_questions, said_once
 from dpadmm.privacy.wording import rounded_up
 
 MARGIN = 1.01
@@ -51,7 +51,7 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     judge = make_accountant(default_accountant(event))
     epsilon = _certified(judge, event, plans, delta)
     budget = Budget(epsilon, delta, relation)
-    status = said_once((judge.proof_status(event, relation), *of_statistics(query.statistic for query in queries)))
+    status = said_once((judge.proof_status(event, relation), *of_questions(query.question for query in queries)))
     arithmetic = weakest(plan.arithmetic for plan in plans)
     return Plan(budget, n_rows, queries, judge.name, epsilon, status, arithmetic)
 

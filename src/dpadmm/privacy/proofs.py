@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
-from dpadmm.privacy.statistics import Statistic
+from dpadmm.privacy.questions import Question
 
 # A claim ends with a parenthesis; the semicolons within one separate sources.
 _BETWEEN_CLAIMS = re.compile(r"(?<=\)); ")
 
 
-def of_statistics(statistics: Iterable[Statistic | None]) -> tuple[str, ...]:
-    """The claim on the sensitivities of what is summed; none where these are clipped gradients."""
-    pages = dict.fromkeys(statistic.proof for statistic in statistics if statistic is not None)
+def of_questions(questions: Iterable[Question[Any]]) -> tuple[str, ...]:
+    """The claim on the sensitivities of what is summed; none where contributions are clipped and nothing else."""
+    pages = dict.fromkeys(question.proof for question in questions if question.proof is not None)
     return (f"sensitivities proved here ({', '.join(pages)})",) if pages else ()
 
 

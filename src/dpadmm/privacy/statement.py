@@ -11,7 +11,9 @@ from dpadmm._version import __version__
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.outlook import outlook
+from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import CentredScore, ClippedGradient, GradientDifference, HiddenWalk
 from dpadmm.privacy.split import STEPS, split_of
 from dpadmm.privacy.wording import SAFE, Sides
 from dpadmm.stored import entries, reading, record, texts
@@ -44,8 +46,8 @@ def arithmetic_words(arithmetic: Arithmetic, queries: Sequence[Query]) -> str:
     """How sums, states and noise of these queries are computed."""
     if arithmetic is not Arithmetic.GRANULAR:
         return _EXACT if arithmetic is Arithmetic.EXACT else _FLOATING
-    states = any(query.passage is not None for query in queries)
-    sums = any(query.passage is None for query in queries)
+    states = any(isinstance(query.question, HiddenWalk) for query in queries)
+    sums = not all(isinstance(query.question, HiddenWalk) for query in queries)
     said = [*([_GRANULAR_SUMS] if sums else []), *([_GRANULAR_STATES] if states else []), _NORMALS]
     return f"Arithmetic: granular. {' '.join(said)}"
 
@@ -194,51 +196,40 @@ _SAMPLER_WORDS = {
 }
 
 
-_STATISTIC_WORDS = {
-    "joint-moments": " (sums of label times row and of row times row, rows scaled to length one)",
-    "second-moment": " (sum of row times row in coordinates made from earlier releases, rows scaled to length one)",
-    "feature-curvature": (
-        " (sum of row squared entrywise times the curvature of its loss, at a point and with weights made from earlier "
-        "releases, scaled down to length one)"
-    ),
-    "feature-moment": " (sum of row times row, rows divided by their declared norm)",
-    "counts-below": " (for each feature, how many values are at most a threshold made from earlier releases)",
-}
-
-
 def describe(
     query: Query, record_distance: float = 2.0, arithmetic: Arithmetic = Arithmetic.GRANULAR, sides: Sides = SAFE
 ) -> str:
     """One query kind in words: how often, over which rows, bounded how, and with how much noise."""
     rows, clip = _SAMPLER_WORDS[query.sampler.name], sides.up(query.clip_norm)
-    if query.passage is not None:
+    if isinstance(query.question, HiddenWalk):
+        rounding = _rounding_words(query.question.passage, query.noise_multiplier, sides)
         return (
             f"{query.count} hidden {'pass' if query.count == 1 else 'passes'} over {rows}, each row's gradient clipped "
             f"to norm {clip}, Gaussian noise of standard deviation {sides.down(query.noise_std, 4)} times the step "
-            f"added to the coefficients after every row{_rounding_words(query, sides)}; "
+            f"added to the coefficients after every row{rounding}; "
             "only the last state was released"
         )
     if query.sampler.name != "full":
         rows += f", {query.denominator:g} expected"
     law = "discrete Gaussian" if arithmetic is Arithmetic.EXACT else "Gaussian"
     noise = f"{law} noise of standard deviation {sides.down(query.noise_multiplier * query.clip_norm, 4)} on the sum"
-    if query.scalable:
+    if isinstance(query.question, GradientDifference):
         bound = f"each row's contribution clipped to a public bound of at most {clip} from earlier releases"
         noise = f"{law} noise of {sides.down(query.noise_multiplier, 4)} times that bound on the sum"
-    elif query.statistic is not None:
+    elif not isinstance(query.question, (ClippedGradient, CentredScore)):
         bound = f"which one row can move by at most {sides.up(record_distance * query.clip_norm, 4)}"
     else:
         bound = f"each row's contribution clipped to norm {clip}"
     noun = "release" if query.count == 1 else "releases"
-    what = _STATISTIC_WORDS.get(query.statistic.name, "") if query.statistic is not None else ""
+    what = f" ({query.question.words})" if query.question.words else ""
     return f"{query.count} noisy {query.kind} {noun}{what} over {rows}, {bound}, {noise}"
 
 
-def _rounding_words(query: Query, sides: Sides) -> str:
+def _rounding_words(passage: Passage, noise_multiplier: float, sides: Sides) -> str:
     """Of hidden passes on a grid."""
-    if query.passage is None or not query.passage.rounding:
+    if not passage.rounding:
         return ""
-    share = query.passage.rounding_of(query.noise_multiplier)
+    share = passage.rounding_of(noise_multiplier)
     return (
         " and, scaled down, to the dual variable after every pass, rounding charged as if it moved the state by "
         f"{sides.down(share, 2)} of that at every row"
@@ -254,7 +245,7 @@ class Planned(Protocol):
 
 def standing_assumptions(plan: Planned, subject: str = "model") -> tuple[str, ...]:
     """What every statement rests on."""
-    learned = any(query.kind == "score" or isinstance(query.statistic, STEPS) for query in plan.queries)
+    learned = any(isinstance(query.question, (CentredScore, *STEPS)) for query in plan.queries)
     but = ", but for what the queries above learned," if learned else ""
     declared = f"parameters, bounds and penalties{but} were chosen without looking at these rows"
     selection = (
@@ -262,11 +253,11 @@ def standing_assumptions(plan: Planned, subject: str = "model") -> tuple[str, ..
         "is not covered, neither here nor by a ledger (DPSearchCV is a search that is)"
     )
     secret = "the noise and its generator stay secret"
-    hidden = any(query.passage is not None for query in plan.queries)
+    hidden = any(isinstance(query.question, HiddenWalk) for query in plan.queries)
     if hidden:
         secret += ", and so does the order of the rows"
-    if any(query.passage is None and query.sampler.name != "full" for query in plan.queries):
+    if any(not isinstance(query.question, HiddenWalk) and query.sampler.name != "full" for query in plan.queries):
         secret += ", and so do the sampled batches"
     last = "only the final state is covered: no earlier state, and not the order of the rows, was seen by anyone"
-    searched = any(query.kind == "score" for query in plan.queries)
+    searched = any(isinstance(query.question, CentredScore) for query in plan.queries)
     return (declared, *(() if searched else (selection,)), secret, *((last,) if hidden else ()))

@@ -8,6 +8,7 @@ from html import escape
 from string import Template
 
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import CentredScore, HiddenWalk
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording import rounded_down, rounded_up
@@ -150,7 +151,7 @@ def _whole(query: Query, searched: bool) -> str:
     """What all rows are: the two parts of a search share none."""
     if not searched:
         return "all rows"
-    return "all scoring rows" if query.kind == "score" else "all training rows"
+    return "all scoring rows" if isinstance(query.question, CentredScore) else "all training rows"
 
 
 def _meaning(plan: Plan | SearchPlan) -> str:
@@ -159,7 +160,7 @@ def _meaning(plan: Plan | SearchPlan) -> str:
         "Noise is the standard deviation on each released mean. Nothing else about the rows left the computation; all "
         "later steps use only these noisy answers."
     )
-    if any(query.passage is not None for query in plan.queries):
+    if any(isinstance(query.question, HiddenWalk) for query in plan.queries):
         text = (
             "Each pass visits every row once, in a secret order, and adds noise of the standard deviation given to one "
             "row's gradient at every visit. Of the passes only the state after the last one left the computation."
@@ -169,7 +170,7 @@ def _meaning(plan: Plan | SearchPlan) -> str:
 
 def _query_cells(query: Query, whole: str) -> tuple[str, ...]:
     words = _SAMPLERS.get(query.sampler.name, query.sampler.name)
-    if query.passage is not None:
+    if isinstance(query.question, HiddenWalk):
         words = "each row once, in a secret order"
     elif query.sampler.name == "full":
         words = whole
