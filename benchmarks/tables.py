@@ -15,6 +15,7 @@ from dpadmm.errors import DpadmmError
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 SHAPES = {"adult": (30162, 104), "covtype": (581012, 54), "w8a": (49749, 300), "mnist": (60000, 784)}
 W8A_NONZEROS = 12
@@ -132,4 +133,4 @@ def held(rows: Table) -> LocalRows:
     """The rows as a fit holds them."""
     targets = rows.targets
     loss = Logistic() if targets.dtype.kind == "f" else Softmax(int(targets.max()) + 1)
-    return LocalRows(RowMap().pack(rows.X), targets, loss)
+    return LocalRows(PackedRows.of(RowMap(), rows.X), targets, loss)

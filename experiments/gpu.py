@@ -27,6 +27,7 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.torch_rows import TorchRows, _margins
 from dpadmm.rows.torch_table import folded, pack_tensor, require_double_precision
 
@@ -47,7 +48,7 @@ def both(X: NDArray[Any], y: NDArray[Any], loss: Loss, rowmap: RowMap, device: s
     import torch
 
     with np.errstate(all="ignore"):
-        here = LocalRows(rowmap.pack(X), y, loss, rowmap.row_norm)
+        here = LocalRows(PackedRows.of(rowmap, X), y, loss, rowmap.row_norm)
     return here, TorchRows(pack_tensor(rowmap, torch.tensor(X, device=device)), y, loss, rowmap.row_norm)
 
 

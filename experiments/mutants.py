@@ -36,11 +36,11 @@ from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureCurvat
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions
 from dpadmm.problem import Logistic, Squared
-from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
 from dpadmm.rows import feature_curvature
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 ROWS, DELTA = 8, 0.1
 FAR = 1e3
@@ -142,20 +142,20 @@ def twice_the_rate() -> Iterator[None]:
 
 @contextmanager
 def range_from_the_data() -> Iterator[None]:
-    honest = RowMap.pack
+    honest = PackedRows.of
 
     def pack(rowmap: Any, X: Any, keep: Any = None) -> Any:
         low, high = X.min(axis=0), X.max(axis=0)
         return honest(rowmap, (X - low) / (high - low), keep)
 
-    with patch.object(RowMap, "pack", pack):
+    with patch.object(PackedRows, "of", pack):
         yield
 
 
 @contextmanager
 def norm_from_the_data() -> Iterator[None]:
-    honest = RowMap.pack
-    with patch.object(RowMap, "pack", lambda m, X, keep=None: honest(m, X / np.linalg.norm(X, axis=1).max(), keep)):
+    honest = PackedRows.of
+    with patch.object(PackedRows, "of", lambda m, X, keep=None: honest(m, X / np.linalg.norm(X, axis=1).max(), keep)):
         yield
 
 

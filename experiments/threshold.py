@@ -22,6 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 from dpadmm import DPLogisticRegression
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.packed import PackedRows
 from experiments.common import markdown_table, mean_and_error
 from experiments.imbalance import Split, thinned
 
@@ -38,7 +39,7 @@ HEADER = ["data", "ε", "method", "accuracy", "best threshold", "exact mean", "A
 
 def mapped(X: Any) -> Any:
     """Rows as the solver sees them."""
-    return RowMap().pack(X, np.ones(X.shape[0], dtype=bool)).stored(slice(None))
+    return PackedRows.of(RowMap(), X, np.ones(X.shape[0], dtype=bool)).stored(slice(None))
 
 
 def mean_row(X: Any) -> np.ndarray:

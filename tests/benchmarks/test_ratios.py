@@ -18,8 +18,9 @@ from benchmarks.processes import required
 from benchmarks.tables import Table, simulated, simulated_sparse, uneven
 from dpadmm import kernels
 from dpadmm.problem.losses import Logistic
-from dpadmm.problem.rowmap import PackedRows, RowMap
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 ATTEMPTS = 3
 
@@ -52,8 +53,8 @@ def test_full_gradient(rows: Callable[[], Table], gate: float) -> None:
 
 def test_moments_and_coordinates_of_sparse_rows() -> None:
     """Entry by entry, against the same rows made dense."""
-    X = RowMap().pack(simulated_sparse(20_000, 300, 12).X)
-    dense = RowMap().pack(X.X.toarray())
+    X = PackedRows.of(RowMap(), simulated_sparse(20_000, 300, 12).X)
+    dense = PackedRows.of(RowMap(), X.X.toarray())
     matrix, gate = np.eye(301), 1.5
 
     def seconds(packed: PackedRows) -> float:

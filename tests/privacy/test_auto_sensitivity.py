@@ -23,6 +23,7 @@ from dpadmm.rows.feature_curvature import LARGEST_WEIGHED
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 ALL = Batch(None)
 CAP = 0.37
@@ -222,7 +223,7 @@ def _unmapped_tensor(row, rowmap):
 
 
 def _in_memory(row, rowmap):
-    return LocalRows(rowmap.pack(row), np.ones(1), Logistic(), rowmap.row_norm)
+    return LocalRows(PackedRows.of(rowmap, row), np.ones(1), Logistic(), rowmap.row_norm)
 
 
 HELD = {
@@ -232,7 +233,7 @@ HELD = {
     "unmapped": lambda row, rowmap: LocalRows(row, np.ones(1), Logistic(), rowmap.row_norm),
     "tensor": _on_tensor,
     "unmapped tensor": _unmapped_tensor,
-    "lattice": lambda row, rowmap: LatticeRows(rowmap.pack(row), np.ones(1), Logistic(), rowmap.row_norm, 10),
+    "lattice": lambda row, rowmap: LatticeRows(PackedRows.of(rowmap, row), np.ones(1), Logistic(), rowmap.row_norm, 10),
 }
 
 
@@ -263,7 +264,7 @@ def test_moments_of_extreme_rows_that_stay_sparse(row_norm, intercept, engine):
     rowmap, query = RowMap(row_norm, intercept), Joint(2, 0.5)
     matrix = np.random.default_rng(0).standard_normal((100 + intercept, 100 + intercept)) / row_norm
     with np.errstate(all="ignore"), kernels.use(engine):
-        packed = [rowmap.pack(sparse.csr_matrix(np.concatenate([row, np.zeros(97)]))) for row in EXTREME]
+        packed = [PackedRows.of(rowmap, sparse.csr_matrix(np.concatenate([row, np.zeros(97)]))) for row in EXTREME]
         rows = [LocalRows(each, np.ones(1), Logistic(), row_norm) for each in packed]
         assert all(each._pairs_are_few() for each in rows)
         sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.question)]) for each in rows]

@@ -21,6 +21,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.problem.losses import Logistic
 from dpadmm.randomness import make_streams, public_generator
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.auto.spread.replay import SimulatedRows
 from dpadmm.solvers.auto.spread.transcript import Listener, Tape, Transcript
 from experiments.mutants import half_the_reach, less_noise, no_curvature_clip
@@ -99,7 +100,7 @@ class TestTranscripts:
     def heard(self, models, points=(0.0, 1.0)):
         """A run of the solver, after which the oracle is asked for curvatures, too."""
         model = models["free"]
-        rows = LocalRows(model.row_map_.pack(X), 2.0 * Y - 1, Logistic())
+        rows = LocalRows(PackedRows.of(model.row_map_, X), 2.0 * Y - 1, Logistic())
         recipe = model._prepared(X, Y).recipe
         listener = Listener(ExactOracle(rows))
         state = recipe.solver.init(recipe.problem)

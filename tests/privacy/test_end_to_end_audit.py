@@ -20,8 +20,8 @@ from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.questions import JointMoments
 from dpadmm.privacy.sampling import TruncatedPoisson
-from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.auto.rules import Rules
 from dpadmm.solvers.base import SOLVERS
 
@@ -211,8 +211,8 @@ class TestEverySolver:
         long = np.concatenate([np.ones((1, 1)), short[1:]])
         audit = partial(audit_fit, model, (long, y), (short, y))
         assert not audit(runs=300).refuted
-        honest = RowMap.pack
-        monkeypatch.setattr(RowMap, "pack", lambda m, X, keep: honest(m, X / np.linalg.norm(X, axis=1).max(), keep))
+        honest = PackedRows.of
+        monkeypatch.setattr(PackedRows, "of", lambda m, X, keep: honest(m, X / np.linalg.norm(X, axis=1).max(), keep))
         assert audit(runs=1000 if SOLVERS[name].samples else 300).refuted
 
 

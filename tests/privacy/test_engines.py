@@ -22,6 +22,7 @@ from dpadmm.problem import Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows import dask_parts
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.partitioned import FAN_IN, LocalParts, PartitionedRows
 
 from . import test_auto_sensitivity as auto
@@ -34,7 +35,7 @@ ALL = Batch(None)
 
 def in_parts(X, y, loss, row_map):
     """A part a row."""
-    parts = [LocalRows(row_map.pack(X[[i]]), y[[i]], loss, row_map.row_norm) for i in range(len(X))]
+    parts = [LocalRows(PackedRows.of(row_map, X[[i]]), y[[i]], loss, row_map.row_norm) for i in range(len(X))]
     return PartitionedRows(LocalParts(parts), [1] * len(X), parts[0].n_features, loss.outputs)
 
 

@@ -30,6 +30,7 @@ from dpadmm.randomness import NoiseStream, make_streams
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import LatticeSum, as_numbers, joined
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 from .alarms import require, two_sided
 
@@ -53,7 +54,7 @@ def wild(rng, n, d):
 
 def lattice(X, y, loss, row_norm=1.0, intercept=True, n=None):
     with np.errstate(all="ignore"):
-        return LatticeRows(RowMap(row_norm, intercept).pack(X), y, loss, row_norm, n or len(X))
+        return LatticeRows(PackedRows.of(RowMap(row_norm, intercept), X), y, loss, row_norm, n or len(X))
 
 
 def norm(total):
@@ -202,7 +203,7 @@ class TestRowsOnALattice:
         rng = np.random.default_rng(2)
         n, d = 500, 6
         X, y = rng.normal(size=(n, d)), targets(loss, rng, n)
-        table = RowMap(1.0, True).pack(make(X))
+        table = PackedRows.of(RowMap(1.0, True), make(X))
         exact, fast = LatticeRows(table, y, loss, 1.0, n), LocalRows(table, y, loss)
         P = rng.normal(size=(d + 1, d + 1))
         some = Batch(np.array([3, 77, 140, 9]), np.array([1.0, 1.0, 0.0, 1.0]))
@@ -252,9 +253,7 @@ class TestRowsOnALattice:
             assert counts / 4 * most < 2**62
 
     def test_rows_longer_than_declared_are_shortened(self):
-        from dpadmm.problem.rowmap import pack_mapped
-
-        rows = LatticeRows(pack_mapped(np.array([[1e12, 3.0]])), np.ones(1), Logistic(), 1.0, 1)
+        rows = LatticeRows(PackedRows.of_mapped(np.array([[1e12, 3.0]])), np.ones(1), Logistic(), 1.0, 1)
         assert norm(rows.transformed(np.eye(2)).second_moment_sum()) <= 1.0
         assert np.abs(rows._rows).max() <= 1.0
 
@@ -385,7 +384,7 @@ class TestEstimators:
     def test_too_many_features_are_refused_before_a_row_is_read(self):
         wide = np.zeros((400, 2048))
         with (
-            mock.patch.object(RowMap, "pack", side_effect=AssertionError("a row was read")),
+            mock.patch.object(PackedRows, "of", side_effect=AssertionError("a row was read")),
             pytest.raises(InvalidParameter, match="2049"),
         ):
             model(solver="full-admm", steps=2).fit(wide, Y)

@@ -44,7 +44,10 @@ from dpadmm.problem import (
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.rows import local
 from dpadmm.rows.local import LocalRows, _kernel_loss
+from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.visit import visit
 from dpadmm.solvers.noisy import NoisyADMM
 from experiments.linear_gaussian import Linear
 
@@ -115,7 +118,8 @@ def perturbation(program, footing, noise, engine, rng, target):
         for row in hard_rows(rng):
             norm, weight = float(np.linalg.norm(row)), float(rng.choice([1.0, 0.3]))
             with kernels.use(engine), np.errstate(all="ignore"):
-                x, after = program.visit(
+                x, after = visit(
+                    program,
                     (on_grid, dual),
                     row[None],
                     np.array([norm]),
@@ -177,7 +181,7 @@ def test_other_proxes_are_as_exact_as_counted(penalty):
         one = penalty.prox(v, 1.5)
         two = penalty.prox(v.astype(np.longdouble), 1.5)
         program = program_of(Logistic(), penalty)
-        allowed = program._prox_operations * 2.0**-53 * (np.linalg.norm(v) + np.linalg.norm(penalty.prox(0 * v, 1.5)))
+        allowed = program.prox_operations * 2.0**-53 * (np.linalg.norm(v) + np.linalg.norm(penalty.prox(0 * v, 1.5)))
         assert np.linalg.norm((one - two).astype(float)) <= allowed
 
 
@@ -211,7 +215,7 @@ def test_coupled_runs_of_neighbours_stay_as_close_as_counted(kind, engine):
         noise = footing.noise(3.0)
         drawn = np.rint(noise.deviation / noise.grid * rng.normal(size=(N, D))) * noise.grid
         with np.errstate(all="ignore"), kernels.use(engine):
-            rows = [LocalRows(RowMap(1.0, intercept=False).pack(X), y, loss) for X, y in tables]
+            rows = [LocalRows(PackedRows.of(RowMap(1.0, intercept=False), X), y, loss) for X, y in tables]
             states, rounding = [program.start()] * 2, footing.rounding.over_noise(3.0) * noise.deviation
             for visit in range(N):
                 states = [
@@ -286,17 +290,17 @@ def test_every_state_lies_on_the_public_grid(constraint, engine):
     solver, plan = planned(program)
     footing = Footing.of(program, N, 2, CLIP)
     noise = footing.noise(plan.queries[0].noise_multiplier)
-    seen, honest = [], Program.visit
+    seen = []
 
-    def one_by_one(self, state, rows, norms, target, weights, drawn, *rest):
+    def one_by_one(program, state, rows, norms, target, weights, drawn, *rest):
         for k in range(len(rows)):
             one = slice(k, k + 1)
-            state = honest(self, state, rows[one], norms[one], target[one], weights[one], drawn[one], *rest)
+            state = visit(program, state, rows[one], norms[one], target[one], weights[one], drawn[one], *rest)
             seen.append(state[0])
         return state
 
     for seed, form in enumerate(("dense", "csr")):
-        with kernels.use(engine), mock.patch.object(Program, "visit", one_by_one):
+        with kernels.use(engine), mock.patch.object(local, "visit", one_by_one):
             oracle = PrivateOracle(private_rows(seed, form=form), plan, make_streams())
             model = solver.init(program.problem)
             for _ in range(2):

@@ -26,6 +26,7 @@ from dpadmm.problem import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.wide import scaled_blocks
 
 from .alarms import require, two_sided
@@ -126,7 +127,7 @@ class TestSummation:
     @pytest.mark.parametrize("kind", ["dense", "csr"])
     def test_blocks_of_a_wide_table_are_as_few_as_the_bound_assumes(self, n, d, density, kind):
         X = sparse.random(n, d, density, "csr", random_state=0)
-        table = RowMap().pack(X if kind == "csr" else X.toarray())
+        table = PackedRows.of(RowMap(), X if kind == "csr" else X.toarray())
         lengths = [block.stop - block.start for _, block in scaled_blocks(table)]
         assert sum(lengths) == n
         assert max(lengths) <= LONGEST_RUN

@@ -53,6 +53,7 @@ from dpadmm.problem import (
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.visit import visit
 from dpadmm.solvers import run
 from dpadmm.solvers.full import FullADMM
 from dpadmm.solvers.noisy import NoisyADMM
@@ -114,7 +115,8 @@ def random_program(rng, name, ridge):
 
 
 def visited(program, state, row, target, clip):
-    return program.visit(
+    return visit(
+        program,
         state,
         row[None],
         np.array([np.linalg.norm(row)]),

@@ -14,6 +14,7 @@ from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 
 rng = np.random.default_rng(0)
@@ -46,7 +47,7 @@ def test_a_score_moves_by_one_contribution(form, outputs):
         x = np.full(d if outputs == 1 else (d, outputs), 1 / 3)
 
         def score(kept, X=X, target=target, x=x):
-            table = RowMap(1.0, False).pack(form(X[kept]))
+            table = PackedRows.of(RowMap(1.0, False), form(X[kept]))
             return ScoredRows(table, target[kept], loss, Accuracy()).score_sum(x, 0.5)[0]
 
         everything = np.arange(n)
@@ -60,7 +61,7 @@ def test_a_score_moves_by_one_contribution(form, outputs):
 def test_a_gradient_moves_by_one_contribution(engine, dtype, long):
     """A batch with and without a row: the sums differ by that row's contribution and the rounding of a sum."""
     n, d = 60, 40
-    rows = LocalRows(RowMap(1.0, False).pack(cancelling(n, d, dtype)), rng.choice([-1.0, 1.0], n), Logistic())
+    rows = LocalRows(PackedRows.of(RowMap(1.0, False), cancelling(n, d, dtype)), rng.choice([-1.0, 1.0], n), Logistic())
     x, batch = np.full(d, long), rng.permutation(n)
     with kernels.use(engine):
         whole = rows.gradient_sum(x, 0.5, Batch(batch))
@@ -78,7 +79,7 @@ def test_a_table_without_a_row_lacks_its_contribution_alone(form, dtype):
         X, target, x = cancelling(n, d, dtype), rng.choice([-1.0, 1.0], n), np.full(d, 1e3)
 
         def summed(kept, X=X, target=target, x=x):
-            rows = LocalRows(RowMap(1.0, False).pack(form(X[kept])), target[kept], Logistic())
+            rows = LocalRows(PackedRows.of(RowMap(1.0, False), form(X[kept])), target[kept], Logistic())
             return rows.gradient_sum(x, 0.5, Batch(None))
 
         with kernels.use("compiled"):
@@ -99,7 +100,7 @@ def test_a_long_row_among_short_ones_changes_no_contribution_but_its_own(dtype):
     target, x = rng.choice([-1.0, 1.0], n), np.full(d, {np.float32: 1e3, np.float64: 1e12}[dtype])
 
     def summed(kept):
-        rows = LocalRows(RowMap(1.0, False).pack(sparse.csr_matrix(X[kept])), target[kept], Logistic())
+        rows = LocalRows(PackedRows.of(RowMap(1.0, False), sparse.csr_matrix(X[kept])), target[kept], Logistic())
         return rows.gradient_sum(x, 0.5, Batch(None))
 
     with kernels.use("compiled"):
@@ -112,7 +113,7 @@ def test_a_margin_that_is_wrong_or_no_number_does_not_lengthen_a_contribution(en
     """Float32 margins may be all rounding or overflow; the clip comes after them and does without them."""
     n, d, clip = 40, 30, 0.01
     X = cancelling(n, d, np.float32)
-    rows = LocalRows(RowMap(1.0, False).pack(X), rng.choice([-1.0, 1.0], n), Squared())
+    rows = LocalRows(PackedRows.of(RowMap(1.0, False), X), rng.choice([-1.0, 1.0], n), Squared())
     for long in (1.0, 1e20, 3e38):
         x = np.where(np.arange(d) % 2, long, -long)
         with kernels.use(engine):
@@ -130,8 +131,8 @@ def _tensor(rowmap, X, y):
 
 
 TABLES = {
-    "dense": lambda rowmap, X, y: LocalRows(rowmap.pack(np.ascontiguousarray(X)), y, Logistic()),
-    "csr": lambda rowmap, X, y: LocalRows(rowmap.pack(sparse.csr_matrix(X)), y, Logistic()),
+    "dense": lambda rowmap, X, y: LocalRows(PackedRows.of(rowmap, np.ascontiguousarray(X)), y, Logistic()),
+    "csr": lambda rowmap, X, y: LocalRows(PackedRows.of(rowmap, sparse.csr_matrix(X)), y, Logistic()),
     "tensor": _tensor,
 }
 

@@ -33,6 +33,7 @@ from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -43,7 +44,7 @@ D, LEVELS = 3, 2
 def one(row, form=np.asarray, rowmap=None, weight=None):
     """One record."""
     with np.errstate(all="ignore"):
-        packed = (RowMap(1.0, False) if rowmap is None else rowmap).pack(form(np.asarray(row)[None]))
+        packed = PackedRows.of(RowMap(1.0, False) if rowmap is None else rowmap, form(np.asarray(row)[None]))
     norm = 1.0 if rowmap is None else rowmap.row_norm
     return LocalRows(packed, np.zeros(1), Squared(), norm, None if weight is None else np.array([weight]))
 
@@ -131,7 +132,7 @@ class TestSensitivity:
         X = rng.integers(-2, 3, (500, 4)).astype(float)
         X[3, 1], X[7] = np.nan, np.inf
         with np.errstate(all="ignore"):
-            rows = LocalRows(RowMap(1.0, False).pack(form(X)), np.zeros(500), Squared())
+            rows = LocalRows(PackedRows.of(RowMap(1.0, False), form(X)), np.zeros(500), Squared())
         clean = X[np.isfinite(X).all(axis=1)]
         thresholds = np.array([[-1.0, 0.0, 0.5, 2.0], [-3.0, 1e-300, -1e-300, 3.0]])
         expected = [(clean <= t).sum(axis=0) - len(clean) / 2 for t in thresholds]
@@ -200,7 +201,7 @@ class TestOracle:
     def test_rows_that_counted_as_zero_stay_zero_under_a_new_map(self):
         X = np.array([[0.5], [0.5], [np.nan]])
         with np.errstate(all="ignore"):
-            packed = RowMap.declare(1.0, False, (0, 1), 1).pack(X, np.array([True, False, True]))
+            packed = PackedRows.of(RowMap.declare(1.0, False, (0, 1), 1), X, np.array([True, False, True]))
             rows = LocalRows(packed, np.zeros(3), Squared())
             seen = rows.remapped(RowMap.declare(1.0, False, (0, 0.5), 1))
         assert seen.feature_moment_sum() == pytest.approx(1.0, abs=1e-5)

@@ -48,6 +48,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy, ClippedLoss, make_score
 from dpadmm.randomness import make_selection_stream, make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 
 from .taint import Stub, differences, observe
@@ -447,7 +448,7 @@ class TestParts:
 
 class TestScore:
     def rows(self, x, y, score, weights=None, loss=None, valid=None):
-        packed = RowMap().pack(x, np.ones(len(y), bool) if valid is None else valid)
+        packed = PackedRows.of(RowMap(), x, np.ones(len(y), bool) if valid is None else valid)
         return ScoredRows(packed, y, loss or Logistic(), score, weights)
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -507,7 +508,7 @@ class TestScore:
         oracle.score(point)
         with pytest.raises(QueryRefused):
             oracle.score(point)
-        plain = LocalRows(RowMap().pack(X, np.ones(300, bool)), 2.0 * Y - 1, Logistic())
+        plain = LocalRows(PackedRows.of(RowMap(), X, np.ones(300, bool)), 2.0 * Y - 1, Logistic())
         with pytest.raises(QueryRefused):
             PrivateOracle(plain, plan, make_streams()).score(point)
         silent = replace(plan, queries=(replace(plan.queries[0], noise_multiplier=0.0),))

@@ -21,6 +21,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.mpadmm import MPADMM
 
 from . import toys
@@ -232,7 +233,7 @@ class TestFloatingPointTraps:
 
     def test_coordinates_that_stretch_rows_too_far_are_refused(self):
         """A long row that was scaled down, and a slope clipped by a norm of 1e90: their product is subnormal."""
-        rows = LocalRows(RowMap(1e30, False).pack(np.array([[4.1e173]])), np.array([1.0]), Logistic(), 1e30)
+        rows = LocalRows(PackedRows.of(RowMap(1e30, False), np.array([[4.1e173]])), np.array([1.0]), Logistic(), 1e30)
         with pytest.raises(QueryRefused, match="stretch rows"):
             rows.transformed(np.eye(1) * 1e60)
         seen = rows.transformed(np.eye(1) * 1e20)
@@ -314,13 +315,15 @@ def _on_cpu_tensor(X, target, row_map):
 
 
 PLACES = {
-    "dense": lambda X, target, row_map: LocalRows(row_map.pack(X), target, Squared(), row_map.row_norm),
+    "dense": lambda X, target, row_map: LocalRows(PackedRows.of(row_map, X), target, Squared(), row_map.row_norm),
     "csr": lambda X, target, row_map: LocalRows(
-        row_map.pack(sparse.csr_matrix(X)), target, Squared(), row_map.row_norm
+        PackedRows.of(row_map, sparse.csr_matrix(X)), target, Squared(), row_map.row_norm
     ),
     "mapped": lambda X, target, row_map: LocalRows(row_map.apply(X), target, Squared()),
     "tensor": _on_cpu_tensor,
-    "lattice": lambda X, target, row_map: LatticeRows(row_map.pack(X), target, Squared(), row_map.row_norm, 10),
+    "lattice": lambda X, target, row_map: LatticeRows(
+        PackedRows.of(row_map, X), target, Squared(), row_map.row_norm, 10
+    ),
 }
 
 

@@ -18,6 +18,7 @@ from dpadmm.problem.scores import Accuracy, ClippedLoss
 from dpadmm.randomness import make_streams
 from dpadmm.rows import scored, threshold_counts, wide
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -41,7 +42,7 @@ def test_row_moments_are_those_of_each_row_added_up(form, classes, weighted, mon
     statistic = RowMoments(0.3, 0.2, 0.1, 1 if classes == 2 else classes, 0.5)
     signs = 2.0 * target - 1.0
     loss, label = (Logistic(), signs) if classes == 2 else (Softmax(classes), target)
-    rows = LocalRows(RowMap(row_norm, True).pack(form(X)), label, loss, row_norm, weights)
+    rows = LocalRows(PackedRows.of(RowMap(row_norm, True), form(X)), label, loss, row_norm, weights)
     assert len(list(wide.scaled_blocks(rows._table))) > 3
 
     mapped = np.column_stack([X, np.ones(n)])
@@ -70,7 +71,7 @@ def test_counts_are_those_of_all_blocks(form, monkeypatch):
     X = rng.integers(-2, 3, (52, 4)).astype(float)
     X[[3, 20, 51]] = np.nan
     with np.errstate(all="ignore"):
-        rows = LocalRows(RowMap(1.0, False).pack(form(X)), np.zeros(52), Squared())
+        rows = LocalRows(PackedRows.of(RowMap(1.0, False), form(X)), np.zeros(52), Squared())
     clean = [row for row in X if np.isfinite(row).all()]
     for thresholds in ([-1.0, 0.0, 0.5, 2.0], [0.0, -1.5, 1.0, -3.0]):
         expected = [sum(row[j] <= limit for row in clean) - len(clean) / 2 for j, limit in enumerate(thresholds)]
@@ -88,7 +89,7 @@ def test_scores_are_those_of_each_row_less_one_half(form, score, weighted, monke
     X[[5, 30]] = np.nan
     weights = rng.uniform(0.2, 1.0, n) if weighted else None
     with np.errstate(all="ignore"):
-        rows = ScoredRows(RowMap(5.0, False).pack(form(X)), y, Logistic(), score, weights)
+        rows = ScoredRows(PackedRows.of(RowMap(5.0, False), form(X)), y, Logistic(), score, weights)
     expected = 0.0
     for i in range(n):
         margin = float(X[i] @ x)
@@ -142,10 +143,10 @@ def test_rows_near_the_largest_numbers_never_exceed_the_clip(row_norm, form):
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     sizes = 10.0 ** rng.uniform(290, 308, 200)
     with np.errstate(all="ignore"):
-        giant = RowMap(row_norm, False).pack(form(directions * sizes[:, None]))
-        large = RowMap(row_norm, False).pack(form(directions * row_norm * 1e140))
+        giant = PackedRows.of(RowMap(row_norm, False), form(directions * sizes[:, None]))
+        large = PackedRows.of(RowMap(row_norm, False), form(directions * row_norm * 1e140))
         for i in range(200):
-            one = RowMap(row_norm, False).pack(form(directions[i : i + 1] * sizes[i]))
+            one = PackedRows.of(RowMap(row_norm, False), form(directions[i : i + 1] * sizes[i]))
             rows = LocalRows(one, np.ones(1), Squared())
             assert np.linalg.norm(rows.gradient_sum(np.zeros(3), clip, ALL)) <= clip
     assert not giant.factors.any()

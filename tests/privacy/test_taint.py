@@ -30,6 +30,7 @@ from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers import SOLVERS, Setting, run
 
 from .taint import Stub, differences, fingerprint, observe, settings_of
@@ -145,7 +146,7 @@ def test_nothing_but_the_release_of_a_curvature_depends_on_the_data(form):
 
     def seen(X, y, stub):
         with np.errstate(all="ignore"):
-            rows = LocalRows(RowMap(1.0, intercept=False).pack(FORMS[form](X)), 2.0 * y - 1, Logistic())
+            rows = LocalRows(PackedRows.of(RowMap(1.0, intercept=False), FORMS[form](X)), 2.0 * y - 1, Logistic())
         with stub.installed(), warnings.catch_warnings():
             warnings.simplefilter("error")
             answer = PrivateOracle(rows, plan, make_streams(None)).feature_curvature(np.ones(D), np.full(D, 9.0))
@@ -290,13 +291,13 @@ class TestMutantsAreCaught:
             assert "queries" in self.found(tmp_path, solver="dp-vradmm", fit_intercept=False, two=tiny)
 
     def test_bounds_measured_on_the_data(self, tmp_path):
-        honest = RowMap.pack
+        honest = PackedRows.of
 
         def leaky(mapping, X, keep):
             object.__setattr__(mapping, "row_norm", min(max(float(np.abs(X).max()), 1e-30), 1e30))
             return honest(mapping, X, keep)
 
-        with mock.patch.object(RowMap, "pack", leaky):
+        with mock.patch.object(PackedRows, "of", leaky):
             assert {"attributes", "files"} <= set(self.found(tmp_path, fit_intercept=False))
 
     def test_classes_read_from_the_labels(self, tmp_path):

@@ -19,6 +19,7 @@ from dpadmm.rows.feature_curvature import curved
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.partitioned import LocalParts, PartitionedRows
 from dpadmm.rows.scored import ScoredRows
 
@@ -41,7 +42,7 @@ def partitioned(rowmap, X, weights):
 
 
 def local(rowmap, X, weights, target=TARGET):
-    return LocalRows(rowmap.pack(X), target, Logistic(), rowmap.row_norm, weights)
+    return LocalRows(PackedRows.of(rowmap, X), target, Logistic(), rowmap.row_norm, weights)
 
 
 def on_tensor(rowmap, X, weights):
@@ -60,7 +61,7 @@ PLACES = {
     "mapped": lambda rowmap, X, weights: LocalRows(
         rowmap.apply(X), TARGET, Logistic(), rowmap.row_norm, weights=weights
     ),
-    "scored": lambda rowmap, X, weights: ScoredRows(rowmap.pack(X), TARGET, Logistic(), Accuracy(), weights),
+    "scored": lambda rowmap, X, weights: ScoredRows(PackedRows.of(rowmap, X), TARGET, Logistic(), Accuracy(), weights),
     "parts": partitioned,
     "tensor": on_tensor,
 }
@@ -93,7 +94,7 @@ def test_every_place_sums_as_the_formula_says(place, rowmap, weighted):
 @pytest.mark.parametrize("rowmap", MAPS)
 def test_exact_sums_are_those_of_the_fast_rows(rowmap):
     rowmap = MAPS[rowmap]
-    exact = LatticeRows(rowmap.pack(RAW), TARGET, Logistic(), rowmap.row_norm, N)
+    exact = LatticeRows(PackedRows.of(rowmap, RAW), TARGET, Logistic(), rowmap.row_norm, N)
     for scale in SCALES[:3]:
         x, weights = RNG.standard_normal(exact.n_features), scale * RNG.uniform(size=exact.n_features)
         found = as_numbers(exact.curvature_sum(x, weights))
@@ -144,7 +145,7 @@ def test_the_exact_oracle_answers_the_mean_whatever_the_coordinates():
 
 @pytest.mark.parametrize("loss", [Squared(), HuberisedHinge(), Softmax(3)], ids=lambda loss: loss.name)
 def test_other_losses_are_refused(loss):
-    packed, target = MAPS["plain"].pack(RAW), np.ones(N, dtype=int)
+    packed, target = PackedRows.of(MAPS["plain"], RAW), np.ones(N, dtype=int)
     x = weights = np.ones(D)
     torch = pytest.importorskip("torch")
     from dpadmm.rows.torch_rows import TorchRows
@@ -169,7 +170,7 @@ def test_rows_in_other_coordinates_refuse(place, change):
 
 
 def test_exact_rows_in_other_coordinates_refuse():
-    rows = LatticeRows(MAPS["intercept"].pack(RAW), TARGET, Logistic(), 2.0, N)
+    rows = LatticeRows(PackedRows.of(MAPS["intercept"], RAW), TARGET, Logistic(), 2.0, N)
     with pytest.raises(QueryRefused, match="features of the table"):
         rows.transformed(MATRIX).curvature_sum(np.ones(D + 1), np.ones(D + 1))
 

@@ -16,6 +16,7 @@ from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows import local, wide
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 N, D = 401, 60
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "compiled"])
@@ -37,7 +38,9 @@ def both(rowmap, dtype=np.float64, classes=2, weights=None):
     target = rng.choice([-1.0, 1.0], N) if classes == 2 else rng.integers(0, classes, N)
     X = raw(dtype)
     with np.errstate(all="ignore"):
-        found = [LocalRows(rowmap.pack(rows), target, loss, rowmap.row_norm, weights) for rows in (X, X.toarray())]
+        found = [
+            LocalRows(PackedRows.of(rowmap, rows), target, loss, rowmap.row_norm, weights) for rows in (X, X.toarray())
+        ]
     return found
 
 
@@ -88,9 +91,9 @@ def test_with_weights_and_classes(engine):
 
 def test_the_pairs_of_rows_with_many_entries_are_not_few():
     X = sparse.csr_matrix(np.random.default_rng(0).standard_normal((20, 10)))
-    assert not LocalRows(RowMap().pack(X), np.ones(20), Logistic())._pairs_are_few()
+    assert not LocalRows(PackedRows.of(RowMap(), X), np.ones(20), Logistic())._pairs_are_few()
     one_long = sparse.csr_matrix((np.ones(4000), np.arange(4000), [0, 4000, *[4000] * 999]), shape=(1000, 4000))
-    assert LocalRows(RowMap().pack(one_long), np.ones(1000), Logistic())._pairs_are_few()
+    assert LocalRows(PackedRows.of(RowMap(), one_long), np.ones(1000), Logistic())._pairs_are_few()
 
 
 @pytest.mark.parametrize("entries", [0, 3, 20, 40])
@@ -103,7 +106,9 @@ def test_replacing_a_row_moves_the_norm_of_no_other(entries):
     other = rows.copy()
     other[0] = np.where(np.arange(40) < entries, 1.0, 0.0)
     norms = [
-        LocalRows(RowMap().pack(sparse.csr_matrix(each)), np.ones(2000), Logistic()).transformed(matrix)._norms[1:]
+        LocalRows(PackedRows.of(RowMap(), sparse.csr_matrix(each)), np.ones(2000), Logistic())
+        .transformed(matrix)
+        ._norms[1:]
         for each in (rows, other)
     ]
     np.testing.assert_array_equal(*norms)
@@ -114,7 +119,9 @@ def test_blocks_are_no_more_than_are_charged(features, entries):
     n = 60_000
     starts = np.arange(n + 1) * entries
     places = np.tile(np.arange(entries, dtype=np.int32), n)
-    table = RowMap().pack(sparse.csr_matrix((np.ones(n * entries, np.float32), places, starts), shape=(n, features)))
+    table = PackedRows.of(
+        RowMap(), sparse.csr_matrix((np.ones(n * entries, np.float32), places, starts), shape=(n, features))
+    )
     rows = LocalRows(table, np.ones(n), Logistic()).transformed(np.eye(features + 1))
     charged = math.ceil(n / shortest_run(features + 1))
     assert sum(1 for _ in rows._blocks()) <= charged
@@ -126,7 +133,7 @@ def test_long_rows_that_stand_together_are_not_all_in_one_block():
     lengths = np.where(np.arange(n) < 10_000, d, 1)
     places = np.concatenate([np.tile(np.arange(d, dtype=np.int32), 10_000), np.zeros(30_000, dtype=np.int32)])
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    table = RowMap().pack(sparse.csr_matrix((np.ones(len(places), np.float32), places, starts), shape=(n, d)))
+    table = PackedRows.of(RowMap(), sparse.csr_matrix((np.ones(len(places), np.float32), places, starts), shape=(n, d)))
     sizes = [rows.nnz for rows, _ in wide.scaled_blocks(table)]
     assert max(sizes) <= max(wide.BLOCK_ENTRIES + n, shortest_run(d + 1) * (d + 1))
     assert sum(sizes) == len(places) + n

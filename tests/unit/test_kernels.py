@@ -47,6 +47,7 @@ from dpadmm.problem import (
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.smoothers import Identity
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.tail import Tail
 
 LOSSES = {
@@ -180,7 +181,7 @@ def test_the_compiled_clip_is_the_clip():
 def test_a_clipped_row_is_as_long_as_allowed_and_no_longer(d, dtype):
     rng = np.random.default_rng(d)
     X = (rng.standard_normal((40, d)) * 10.0 ** rng.integers(0, 4, (40, 1))).astype(dtype)
-    rows = LocalRows(RowMap(1e9, False).pack(X), np.ones(40), Logistic())
+    rows = LocalRows(PackedRows.of(RowMap(1e9, False), X), np.ones(40), Logistic())
     with kernels.use("compiled"):
         for clip in (1e-3, 0.1):
             sums = [rows.gradient_sum(np.zeros(d), clip, Batch(np.array([i]))) for i in range(40)]
@@ -308,7 +309,7 @@ def lonely(form, dtype, d, place, n=48):
     row = np.random.default_rng(place).standard_normal(d)
     X = np.zeros((n, d), dtype)
     X[place] = row
-    return LocalRows(RowMap(1.0, False).pack(form(X)), np.ones(n), Logistic())
+    return LocalRows(PackedRows.of(RowMap(1.0, False), form(X)), np.ones(n), Logistic())
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
@@ -344,7 +345,7 @@ def test_rows_multiplied_and_added_at_once_have_the_bits_of_rows_taken_one_by_on
     X = rng.normal(size=(100, d)).astype(np.float32)
     X[empty] = 0.0
     x = rng.normal(size=d + 1)
-    rows = LocalRows(RowMap(1.0, True).pack(X), np.where(rng.random(100) < 0.5, 1.0, -1.0), Logistic())
+    rows = LocalRows(PackedRows.of(RowMap(1.0, True), X), np.where(rng.random(100) < 0.5, 1.0, -1.0), Logistic())
     with kernels.use("compiled"):
         at_once, by_number = (rows._clipped_sum(x, None, 0.5, 0.5, Batch(which)) for which in (None, np.arange(100)))
     assert np.array_equal(at_once, by_number)
@@ -361,7 +362,7 @@ def test_a_run_of_sparse_rows_has_the_bits_of_rows_taken_one_by_one(dtype, mean,
     X[rng.integers(n, size=4)] = rng.random(d)  # few rows are much longer than the others
     X[empty] = 0.0
     rowmap = RowMap.declare(1.0, True, None if bound is None else (0.0, bound), d)
-    rows = LocalRows(rowmap.pack(X.tocsr()), rng.choice([-1.0, 1.0], n), Logistic())
+    rows = LocalRows(PackedRows.of(rowmap, X.tocsr()), rng.choice([-1.0, 1.0], n), Logistic())
     x = rng.normal(size=d + 1)
     with kernels.use("compiled"):
         in_order, by_number = (rows.gradient_sum(x, 0.5, Batch(which)) for which in (None, np.arange(n)))
@@ -898,7 +899,7 @@ def test_packed_rows_are_the_mapped_rows():
     for bounds in (None, (0.0, 1.5)):
         row_map = RowMap.declare(0.8, True, bounds, 4)
         for X in (rng.standard_normal((30, 4)), sparse.random(30, 4, 0.5, random_state=0, format="csr")):
-            packed = row_map.pack(X)
+            packed = PackedRows.of(row_map, X)
             mapped = row_map.apply(X)
             dense = mapped.toarray() if sparse.issparse(mapped) else mapped
             np.testing.assert_allclose(packed.block(slice(0, 30)), dense, rtol=1e-12)

@@ -11,6 +11,7 @@ from dpadmm.errors import QueryRefused
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.partitioned import FAN_IN, LocalParts, PartitionedRows, added
 from dpadmm.rows.protocol import Preparable, Visited
 
@@ -25,7 +26,7 @@ def tables(outputs, split, form=np.asarray, weighted=False):
 
     def rows(part):
         some = None if weights is None else weights[part]
-        return LocalRows(RowMap(2.0, True).pack(form(RAW[part])), target[part], loss, 2.0, some)
+        return LocalRows(PackedRows.of(RowMap(2.0, True), form(RAW[part])), target[part], loss, 2.0, some)
 
     ends = np.cumsum(split)
     parts = [rows(slice(end - size, end)) for end, size in zip(ends, split, strict=True)]

@@ -17,6 +17,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 N, D = 200, 13
 RNG = np.random.default_rng(0)
@@ -29,7 +30,7 @@ FAR = 1e29 * POINT / np.linalg.norm(POINT)
 
 def held(loss=None, dtype=np.float64, rowmap=None, **more):
     with np.errstate(all="ignore"):
-        return LocalRows((rowmap or RowMap()).pack(X.astype(dtype)), Y, loss or Logistic(), **more)
+        return LocalRows(PackedRows.of(rowmap or RowMap(), X.astype(dtype)), Y, loss or Logistic(), **more)
 
 
 def oracle_over(rows, size=50):
@@ -73,7 +74,7 @@ def test_rows_measured_anew_are_clipped_by_their_new_norms(engine):
         held(rowmap=RowMap(intercept=False)),
         held(weights=np.linspace(0, 1, N)),
         held().transformed(np.diag(np.linspace(1, 2, D + 1))),
-        LocalRows(RowMap().pack(np.abs(np.nan_to_num(X))), RNG.integers(0, 3, N), Softmax(3)),
+        LocalRows(PackedRows.of(RowMap(), np.abs(np.nan_to_num(X))), RNG.integers(0, 3, N), Softmax(3)),
     ],
     ids=["bounds", "no intercept", "weights", "other coordinates", "several outputs"],
 )

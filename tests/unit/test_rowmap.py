@@ -8,6 +8,7 @@ from scipy import sparse
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.packed import PackedRows
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -37,7 +38,7 @@ def test_blocks_of_stored_entries_are_the_dense_ones(bounds, intercept):
     X = sparse.random(40, 5, density=0.3, random_state=0, dtype=np.float32).toarray() * 3
     X[[0, 7, 8, 39]] = 0
     X[3, 1] = np.nan
-    packed = RowMap.declare(1.0, intercept, bounds, 5).pack(sparse.csr_matrix(X))
+    packed = PackedRows.of(RowMap.declare(1.0, intercept, bounds, 5), sparse.csr_matrix(X))
     for rows in (slice(0, 40), slice(5, 9), slice(39, 40), slice(3, 4), slice(2, 2)):
         stored = packed.stored(rows)
         assert stored.has_canonical_format

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from dpadmm.problem import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.norms import finite_rows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.full import FullADMM
 
 RNG = np.random.default_rng(0)
@@ -64,7 +66,7 @@ def test_dense_tables_of_every_make_give_the_same_model(make, solver, engine, mo
 
 def test_float32_stays_float32_in_either_order_of_bytes():
     for kind, packed in (("<f4", np.float32), (">f4", np.float32), (">f8", np.float64), ("f2", np.float64)):
-        assert RowMap().pack(X.astype(kind)).X.dtype == packed
+        assert PackedRows.of(RowMap(), X.astype(kind)).X.dtype == packed
 
 
 def test_integers_and_booleans():
@@ -230,7 +232,7 @@ def test_sparse_indices_outside_the_table_are_refused(index):
     rows = sparse.csr_matrix((np.ones(2), np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
     rows.indices[1] = index
     with pytest.raises(InvalidData, match="index arrays"):
-        RowMap().pack(rows)
+        PackedRows.of(RowMap(), rows)
 
 
 @pytest.mark.parametrize("make", [sparse.csc_matrix, sparse.coo_matrix, sparse.bsr_matrix])
@@ -263,7 +265,7 @@ def test_bounds_may_lie_anywhere(make, outputs):
     apart = np.full((6, 2), 5000.0)
     apart[:, 0] = 0.5
     loss, y = (Logistic(), 2.0 * Y - 1) if outputs == 1 else (Softmax(outputs), Y)
-    rows = LocalRows(RowMap(1.0, True, np.zeros(6), apart[:, 0]).pack(make(np.abs(X) * 9)), y, loss)
+    rows = LocalRows(PackedRows.of(RowMap(1.0, True, np.zeros(6), apart[:, 0]), make(np.abs(X) * 9)), y, loss)
     point = RNG.standard_normal(rows.point_shape)
     with kernels.use("compiled"):
         longest = max(np.linalg.norm(rows.gradient_sum(point, 0.1, Batch(np.array([i])))) for i in range(len(X)))
@@ -333,7 +335,7 @@ def test_sparse_rows_that_end_before_they_begin_are_refused(form, starts, kind):
     entries = np.ones(2) if form is sparse.csr_matrix else np.ones((2, 1, 1))
     rows = form((entries, np.array([0, 1]), np.array([0, 1, 2])), shape=(2, 3))
     rows.indptr = np.array(starts).astype(kind)
-    for look in (finite_rows, RowMap().pack):
+    for look in (finite_rows, partial(PackedRows.of, RowMap())):
         with pytest.raises(InvalidData, match="index arrays"):
             look(rows)
 
@@ -345,14 +347,14 @@ def test_bounds_too_narrow_to_divide_by_are_refused():
 
 def test_a_row_that_cannot_be_mapped_counts_as_zero():
     with np.errstate(all="ignore"):  # as in `fit`
-        packed = RowMap(1.0, False, (0.0,), (0.0,)).pack(np.zeros((1, 1)))
+        packed = PackedRows.of(RowMap(1.0, False, (0.0,), (0.0,)), np.zeros((1, 1)))
     assert (packed.factors, packed.norms) == (0, 0)
 
 
 def test_the_norm_that_all_rows_are_scaled_to_is_stored_once():
     rows = np.arange(12.0, dtype=np.float32).reshape(4, 3)
-    assert RowMap(0.5).pack(rows).norms.strides == (0,)
-    assert RowMap(2.0).pack(rows).norms.strides == (8,)
+    assert PackedRows.of(RowMap(0.5), rows).norms.strides == (0,)
+    assert PackedRows.of(RowMap(2.0), rows).norms.strides == (8,)
 
 
 @pytest.mark.filterwarnings("error")
@@ -360,7 +362,7 @@ def test_the_norm_that_all_rows_are_scaled_to_is_stored_once():
 def test_places_without_a_sign_are_taken(kind):
     rows = sparse.csr_matrix(np.eye(3)[[2, 0, 1]])
     rows.indices, rows.indptr = (places.astype(kind) for places in (rows.indices, rows.indptr))
-    assert RowMap(2.0, False).pack(rows).X.toarray().tolist() == np.eye(3)[[2, 0, 1]].tolist()
+    assert PackedRows.of(RowMap(2.0, False), rows).X.toarray().tolist() == np.eye(3)[[2, 0, 1]].tolist()
     rows.indices = rows.indices.astype(np.uint64) + np.uint64(2**63)
     with pytest.raises(InvalidData, match="index arrays"):
-        RowMap().pack(rows)
+        PackedRows.of(RowMap(), rows)

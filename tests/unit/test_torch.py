@@ -32,6 +32,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from dpadmm.estimators.device_table import DeviceTable  # noqa: E402
 from dpadmm.rows import torch_table  # noqa: E402
+from dpadmm.rows.packed import PackedRows  # noqa: E402
 from dpadmm.rows.torch_rows import TorchRows, _margins, clip_slopes  # noqa: E402
 from dpadmm.rows.torch_table import folded, pack_tensor, require_double_precision, to_host  # noqa: E402
 
@@ -69,7 +70,7 @@ def both(loss, rowmap, device, raw=RAW, keep=None, weighted=False):
     alive = None if keep is None else torch.tensor(keep, device=device)
     table = pack_tensor(rowmap, torch.tensor(raw, device=device), alive)
     return (
-        LocalRows(rowmap.pack(raw, keep), target, loss, rowmap.row_norm, weights),
+        LocalRows(PackedRows.of(rowmap, raw, keep), target, loss, rowmap.row_norm, weights),
         TorchRows(table, target, loss, rowmap.row_norm, weights),
     )
 
@@ -102,7 +103,7 @@ def test_rows_are_measured_alike(rowmap, blocks, device):
     raw[3, 1], raw[4, 0], raw[5] = np.nan, np.inf, -np.inf
     keep = np.arange(len(raw)) % 7 > 0
     with np.errstate(all="ignore"):
-        local = MAPS[rowmap].pack(raw, keep)
+        local = PackedRows.of(MAPS[rowmap], raw, keep)
     found = pack_tensor(MAPS[rowmap], torch.tensor(raw, device=device), torch.tensor(keep, device=device))
     np.testing.assert_allclose(to_host(found.factors), local.factors, rtol=1e-13)
     np.testing.assert_allclose(to_host(found.norms), local.norms, rtol=1e-13)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from dpadmm.problem import (
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 D, N = 5, 60
 RNG = np.random.default_rng(0)
@@ -63,7 +65,7 @@ def passed(rows, program, engine, clip=0.4, seed=1):
 def test_twins_agree(name, loss, penalty):
     problem = Problem(loss, penalty, CONSTRAINTS[name], ridge=0.1)
     program = Program(problem, 0.9 / problem.smoothness, 0.7)
-    rows = LocalRows(RowMap(1.0, intercept=False).pack(X), LABELS, loss)
+    rows = LocalRows(PackedRows.of(RowMap(1.0, intercept=False), X), LABELS, loss)
     one, two = (passed(rows, program, engine) for engine in ("numpy", "compiled"))
     # What differs in the last bits is rounded away after every visit.
     np.testing.assert_array_equal(one[0], two[0])
@@ -75,7 +77,7 @@ def test_every_form_of_a_table_gives_the_same_state(engine, monkeypatch):
     """Dense, sparse, float32, with weights of one, and in blocks of a few rows."""
     problem = Problem(Logistic(), L1(0.02), Constraint.chain(D))
     program = Program(problem, 1.0, 0.7)
-    pack = RowMap(1.0, intercept=False).pack
+    pack = partial(PackedRows.of, RowMap(1.0, intercept=False))
     expected = passed(LocalRows(pack(X), LABELS, Logistic()), program, engine)
     forms = [
         LocalRows(pack(sparse.csr_matrix(X)), LABELS, Logistic()),
@@ -96,9 +98,9 @@ def test_rows_and_targets_that_are_not_finite_count_as_zero(engine):
     zeroed, known = X.copy(), LABELS.copy()
     zeroed[[3, 5, 7]], known[7] = 0.0, 0.0
     with np.errstate(all="ignore"):  # as in `fit`
-        packed = RowMap(1.0, intercept=False).pack(bad, np.isfinite(targets))
+        packed = PackedRows.of(RowMap(1.0, intercept=False), bad, np.isfinite(targets))
     one = passed(LocalRows(packed, targets, Squared()), program, engine)
-    two = passed(LocalRows(RowMap(1.0, intercept=False).pack(zeroed), known, Squared()), program, engine)
+    two = passed(LocalRows(PackedRows.of(RowMap(1.0, intercept=False), zeroed), known, Squared()), program, engine)
     np.testing.assert_array_equal(one[0], two[0])
 
 

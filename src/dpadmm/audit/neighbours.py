@@ -20,6 +20,7 @@ from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 from dpadmm.rows.wide import SpikedRows
 
@@ -231,7 +232,7 @@ class Forgery:
         """One row among rows that count as zero; a row that is not kept counts as zero too."""
         target, plan = declared_target(self.model), self.plan
         encoded, _ = target.encode(np.asarray([label]))
-        packed, norm = self.rowmap.pack(raw[None], np.array([kept])), self.rowmap.row_norm
+        packed, norm = PackedRows.of(self.rowmap, raw[None], np.array([kept])), self.rowmap.row_norm
         if plan.arithmetic is Arithmetic.EXACT:
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return OneAmongZeros(LatticeRows(packed, encoded, target.loss, norm, limit), plan.n_rows)

@@ -27,9 +27,9 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import pack_mapped
 from dpadmm.problem.scores import Accuracy, Score
 from dpadmm.randomness import SelectionStream, Streams
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
 from dpadmm.rows.scored import ScoredRows
 
@@ -128,7 +128,7 @@ class RowTrains(SearchRun):
         super().__init__(plan, stream)
         self._fits = fits
         ones = np.ones(plan.score.n_rows)
-        self._judges = ScoredRows(pack_mapped(ones[:, None]), ones, Squared(), Rising())
+        self._judges = ScoredRows(PackedRows.of_mapped(ones[:, None]), ones, Squared(), Rising())
 
     def __call__(self, truth: int, streams: Streams) -> float:
         """The winner's evidence for the second table; none where there was no trial."""
@@ -172,4 +172,4 @@ class RowScores(SearchRun):
 
 
 def _judge(row: float, target: float, score: Score) -> ScoredRows:
-    return ScoredRows(pack_mapped(np.array([[row]])), np.array([target]), Squared(), score)
+    return ScoredRows(PackedRows.of_mapped(np.array([[row]])), np.array([target]), Squared(), score)

@@ -18,10 +18,10 @@ from scipy import sparse
 from dpadmm.cells.holders import NamedArray, brought_here
 from dpadmm.cells.one_cell import number, number_or_nan, numbers, raise_if_stopped
 from dpadmm.cells.pandas_cells import objects_of
+from dpadmm.cells.sparse_places import require_places_inside
 from dpadmm.cells.target_columns import FIXED, is_list, unmasked
 from dpadmm.cells.text_columns import not_numbers
 from dpadmm.errors import InvalidData, InvalidDataType
-from dpadmm.rows.norms import require_places_inside
 
 SINGLE_PRECISION = (
     "the table is of a type of single precision, which was chosen without looking at its cells and is public"

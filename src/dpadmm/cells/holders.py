@@ -66,4 +66,5 @@ def named(X: Any) -> Any:
         import pandas as pd
 
         return pd.DataFrame(columns=list(X.columns))
-    return X._meta if held_by(X, "dask") and hasattr(X, "columns") else X
+    # Dask has no public name for the empty twin of its tables.
+    return X._meta if held_by(X, "dask") and hasattr(X, "columns") else X  # noqa: SLF001

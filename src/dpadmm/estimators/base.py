@@ -51,6 +51,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
 from dpadmm.solvers.auto.spread.transcript import Listener
 from dpadmm.solvers.base import run
@@ -310,10 +311,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             from dpadmm.rows.lattice_rows import LatticeRows
 
             limit = most_rows(plan.n_rows, plan.budget.relation)
-            return LatticeRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, limit)
+            return LatticeRows(PackedRows.of(rowmap, X, valid), target, declared.loss, rowmap.row_norm, limit)
         if declared.weigh is not None:
             weights = declared.weigh(target) * (1.0 if weights is None else weights)
-        return LocalRows(rowmap.pack(X, valid), target, declared.loss, rowmap.row_norm, weights)
+        return LocalRows(PackedRows.of(rowmap, X, valid), target, declared.loss, rowmap.row_norm, weights)
 
     def _encoded(self, X: Any, y: NDArray[Any], declared: Target) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """Targets as the loss wants them and which are valid, or None: invalid rows are refused, if so declared."""

@@ -45,10 +45,11 @@ def _tied_to_sources(compiled: Function) -> Function:
     between, the index of a new version would name the code of an old one; and of two processes that compile at once
     one could name the code of the other. So every file has a name of its own.
     """
-    stored = compiled._cache._cache_file  # type: ignore[attr-defined]
-    stored._source_stamp = (stored._source_stamp, DIGEST)
-    numbered = stored._data_name
-    stored._data_name = lambda number: f"{secrets.token_hex(8)}-{numbered(number)}"
+    # Numba has no public way to either.
+    stored = compiled._cache._cache_file  # type: ignore[attr-defined]  # noqa: SLF001
+    stored._source_stamp = (stored._source_stamp, DIGEST)  # noqa: SLF001
+    numbered = stored._data_name  # noqa: SLF001
+    stored._data_name = lambda number: f"{secrets.token_hex(8)}-{numbered(number)}"  # noqa: SLF001
     return compiled
 
 
@@ -57,7 +58,7 @@ def _dispensable(compiled: Function) -> Function:
 
     A broken index can fail in any way that unpickling can.
     """
-    cache = compiled._cache  # type: ignore[attr-defined]
+    cache = compiled._cache  # type: ignore[attr-defined]  # noqa: SLF001
     load, save = cache.load_overload, cache.save_overload
 
     def load_if_possible(*where: Any) -> Any:

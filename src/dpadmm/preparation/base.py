@@ -29,6 +29,7 @@ from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 Array = NDArray[np.float64]
 
@@ -116,7 +117,7 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         payment.check(plan)
         if self.invalid_rows == "error":
             require_finite(X)
-        rows = LocalRows(rowmap.pack(X), np.zeros(X.shape[0]), Squared(), rowmap.row_norm)
+        rows = LocalRows(PackedRows.of(rowmap, X), np.zeros(X.shape[0]), Squared(), rowmap.row_norm)
         with payment.reserving(plan):
             oracle = PrivateOracle(rows, plan, streams)
             learned, released = self._learn(oracle, rowmap, n_features)

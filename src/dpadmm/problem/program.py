@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cholesky_banded
 
-from dpadmm import kernels
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.kernels import codes, reference
 from dpadmm.problem.checks import number
@@ -105,59 +104,17 @@ class Program:
         y: Array = np.zeros(self.problem.constraint.n_auxiliary)
         return self.problem.constraint.auxiliary_update(self.problem.regularizer, x, y, dual, self.beta)
 
-    def visit(
-        self,
-        state: tuple[Array, Array],
-        rows: Array,
-        norms: Array,
-        target: Array,
-        weights: Array,
-        noise: Array,
-        clip: float,
-        grid: float,
-        code: int,
-        parameter: float,
-    ) -> tuple[Array, Array]:
-        """The state after visiting `rows` one after another; `kernels.reference.visits` says how."""
-        engine = reference if callable(self._prox[0]) else kernels.active()
-        return self._visits(engine, state, rows, norms, target, weights, noise, clip, grid, code, parameter)
+    @property
+    def is_entrywise(self) -> bool:
+        """Whether the prox shrinks each entry by itself, as compiled kernels do."""
+        return not callable(self._prox[0])
 
-    def _visits(
-        self,
-        engine: Any,
-        state: tuple[Array, Array],
-        rows: Array,
-        norms: Array,
-        target: Array,
-        weights: Array,
-        noise: Array,
-        clip: float,
-        grid: float,
-        code: int,
-        parameter: float,
-    ) -> tuple[Array, Array]:
+    @cached_property
+    def constants(self) -> tuple[Any, ...]:
+        """The public numbers of every visit, as `kernels.reference.visits` takes them after the state."""
         threshold, stiffness = self._prox
-        x, dual = engine.visits(
-            rows,
-            norms,
-            target,
-            weights,
-            noise,
-            *state,
-            *self._matrices,
-            self.problem.constraint.offset,
-            self.problem.ridge_weights,
-            self._bands,
-            threshold,
-            stiffness,
-            self.step,
-            self.beta,
-            clip,
-            grid,
-            code,
-            parameter,
-        )
-        return x, dual
+        offset, ridge = self.problem.constraint.offset, self.problem.ridge_weights
+        return (*self._matrices, offset, ridge, self._bands, threshold, stiffness, self.step, self.beta)
 
     # -- sizes that bound how far rounding can carry a visit (docs/proofs/float.md, Lemmas 4 and 5) ----------------
 
@@ -166,9 +123,8 @@ class Program:
         """How far a visit to an empty row takes the zero state, in the distance of docs/proofs/iteration.md."""
         d = self.problem.constraint.n_features
         nothing, none = np.zeros(1), np.zeros((1, d))
-        x, dual = self._visits(
-            reference, self.start(), none, nothing, nothing, nothing, none, 1.0, FINEST_GRID, codes.LOGISTIC, 0.0
-        )
+        rest = (*self.start(), *self.constants, 1.0, FINEST_GRID, codes.LOGISTIC, 0.0)
+        x, dual = reference.visits(none, nothing, nothing, nothing, none, *rest)
         shifted = dual + self.problem.constraint.apply(x)
         return 1.01 * math.sqrt(float(x @ x) + self.step * self.beta * float(shifted @ shifted))
 
@@ -189,7 +145,7 @@ class Program:
         if self._matrices[0] is not None:
             longest = max(int(np.diff(starts).max()) for _, _, starts in self._matrices)
         products = 1.1 * self.problem.constraint.n_features + 6.0 * longest * math.sqrt(longest)
-        return products + 3.0 * self._prox_operations + 64.0
+        return products + 3.0 * self.prox_operations + 64.0
 
     @cached_property
     def solving_operations(self) -> float:
@@ -198,8 +154,9 @@ class Program:
         return 5.0 * width * (width + 1) if width > 1 else 0.0
 
     @property
-    def _prox_operations(self) -> float:
-        if not callable(self._prox[0]):
+    def prox_operations(self) -> float:
+        """Roundings that an entry can collect in the prox."""
+        if self.is_entrywise:
             return 4.0
         entries = self.problem.constraint.n_rows
         return 4.0 * entries**2 + 16.0 if type(self.problem.regularizer) is Simplex else entries + 8.0

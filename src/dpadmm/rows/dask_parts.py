@@ -24,6 +24,7 @@ from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.norms import finite_rows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.partitioned import FAN_IN, Answer, added
 
 Array = NDArray[np.float64]
@@ -139,7 +140,7 @@ def measure(chunk: Any, labels: Any, weights: Array | None, size: int, reading: 
     condition = Condition(bool(finite_rows(X).all()), bool(valid.all()), bool(sparse.issparse(X)))
     if reading.weigh is not None:
         weights = reading.weigh(target) * (1.0 if weights is None else weights)
-    packed = reading.rowmap.pack(X, valid)
+    packed = PackedRows.of(reading.rowmap, X, valid)
     rows = LocalRows(packed, target, reading.loss, reading.rowmap.row_norm, weights)
     return Kept(rows.bare(), fingerprint(X), condition, reading.table)
 

@@ -17,10 +17,10 @@ from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.feature_curvature import require_curvature
 from dpadmm.rows.lattice_sum import LatticeSum
+from dpadmm.rows.packed import PackedRows
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -133,7 +133,7 @@ class LatticeRows:
             raise QueryRefused("these coordinates are for tables wider than exact arithmetic takes")
         step = math.ldexp(1.0, _exponent(float(np.abs(matrix).max())) - MATRIX_BITS)
         rounded = np.rint(matrix / step) * step
-        seen = copy.copy(self)
+        seen: LatticeRows = copy.copy(self)
         seen._turned = True
         seen._see(self._rows @ rounded)
         return seen

@@ -20,15 +20,17 @@ from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
+from dpadmm.problem.lengths import Matrix
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.program import Program
-from dpadmm.problem.rowmap import PackedRows, RowMap, canonical, pack_mapped
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.feature_curvature import curved, require_curvature
 from dpadmm.rows.file_pages import FilePages
-from dpadmm.rows.norms import Matrix
+from dpadmm.rows.packed import PackedRows, canonical
 from dpadmm.rows.threshold_counts import counts_below
+from dpadmm.rows.visit import visit
 from dpadmm.rows.wide import SMALLEST_SQUARE, SpikedRows, entries_of, row_moments, scaled_blocks, spiked_norms
 
 Array = NDArray[np.float64]
@@ -60,7 +62,7 @@ class LocalRows:
     Parameters
     ----------
     X : (n, d) ndarray, CSR or PackedRows
-        Mapped rows, or raw ones with their map (`RowMap.pack`). A zero row contributes nothing, whatever its target.
+        Mapped rows, or raw ones with their map (`PackedRows.of`). A zero row contributes nothing, whatever its target.
     target : (n,) or (n, tasks)
         What the loss expects: ±1, a number, or a class index.
     loss : Loss
@@ -79,7 +81,7 @@ class LocalRows:
     def __init__(
         self, X: Any, target: NDArray[Any], loss: Loss, row_norm: float = 1.0, weights: Array | None = None
     ) -> None:
-        self._hold(X if isinstance(X, PackedRows) else pack_mapped(X))
+        self._hold(X if isinstance(X, PackedRows) else PackedRows.of_mapped(X))
         self._target = np.asarray(target)
         self._columns = _kernel_target(self._target)
         self._loss = loss
@@ -112,7 +114,7 @@ class LocalRows:
 
     def bare(self) -> LocalRows:
         """All but the table, a few numbers a row: what is kept where the table is read anew for each sum."""
-        rows = copy.copy(self)
+        rows: LocalRows = copy.copy(self)
         rows._hold(replace(self._table, X=self._X[:0].copy()))
         return rows
 
@@ -121,7 +123,7 @@ class LocalRows:
         X = canonical(X)
         if X.shape != (self.n_rows, self._X.shape[1]):
             raise QueryRefused("a table that has changed since its rows were measured")
-        rows = copy.copy(self)
+        rows: LocalRows = copy.copy(self)
         rows._hold(replace(self._table, X=X))
         return rows
 
@@ -198,7 +200,7 @@ class LocalRows:
     def remapped(self, rowmap: RowMap) -> LocalRows:
         if self._matrix is not None or rowmap.row_norm != self._row_norm or rowmap.intercept != self._table.intercept:
             raise QueryRefused("rows are mapped anew before coordinates change, to the same norm and intercept")
-        packed = rowmap.pack(self._X, self._table.factors != 0)
+        packed = PackedRows.of(rowmap, self._X, self._table.factors != 0)
         return LocalRows(packed, self._target, self._loss, self._row_norm, self._weights)
 
     def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
@@ -231,7 +233,8 @@ class LocalRows:
             rows[~finite] = 0.0
             rows *= (longest / np.maximum(np.where(finite, norms, 0.0), longest))[:, None]
             weights = np.ones(len(visited)) if self._weights is None else self._weights[visited]
-            state = program.visit(
+            state = visit(
+                program,
                 state,
                 rows,
                 np.where(finite, np.minimum(norms, longest), 0.0),
@@ -253,7 +256,7 @@ class LocalRows:
         """
         if isinstance(matrix, SpikedMap):
             return SpikedRows(self.measured_by(matrix), matrix)
-        seen = copy.copy(self)
+        seen: LocalRows = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         seen.kernels_suffice = False
         size, norms = float(np.linalg.norm(seen._matrix)), np.empty(self.n_rows)
@@ -270,7 +273,7 @@ class LocalRows:
         """The same rows, clipped by the norms ‖Pᵀ row‖."""
         if self._matrix is not None:
             raise QueryRefused("coordinates change from those of the table")
-        seen = copy.copy(self)
+        seen: LocalRows = copy.copy(self)
         seen._measure(spiked_norms(self._table, spiked))
         return seen
 

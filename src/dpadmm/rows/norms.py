@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.errors import InvalidData
+from dpadmm.cells.sparse_places import require_places_inside
+from dpadmm.problem.lengths import Matrix, row_norms
 from dpadmm.rows.file_pages import FilePages
-
-Matrix = Any  # dense ndarray or scipy CSR
 
 BLOCK_ENTRIES = 1 << 18
 """Entries measured together."""
@@ -30,27 +28,6 @@ class Measure(NamedTuple):
     finite: NDArray[np.bool_]
 
 
-def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(peak, ratio) with ‖row‖ = peak · ratio, both accumulated in float64, safe for rows of size 1e300."""
-    if sparse.issparse(X):
-        counts = np.diff(X.indptr)
-        owner = np.repeat(np.arange(X.shape[0]), counts)
-        values = np.abs(X.data.astype(np.float64))
-        peak = np.zeros(X.shape[0])
-        np.maximum.at(peak, owner, values)
-        safe = np.where(peak > 0, peak, 1.0)
-        squares = np.bincount(owner, weights=(values / safe[owner]) ** 2, minlength=X.shape[0])
-        return safe, np.sqrt(squares)
-    peak = np.abs(X).max(axis=1, initial=0).astype(np.float64)
-    safe = np.where(peak > 0, peak, 1.0)
-    ratio = np.empty(len(X))
-    block = max(1, (1 << 20) // max(1, X.shape[1]))
-    for start in range(0, len(X), block):
-        rows = X[start : start + block].astype(np.float64) / safe[start : start + block, None]
-        ratio[start : start + block] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    return safe, ratio
-
-
 def finite_rows(X: Matrix) -> NDArray[np.bool_]:
     """Which rows hold finite numbers only, found block by block."""
     require_places_inside(X)
@@ -65,56 +42,6 @@ def finite_rows(X: Matrix) -> NDArray[np.bool_]:
         else:
             finite[rows] = np.isfinite(part).all(axis=1)
     return finite
-
-
-def require_places_inside(X: Matrix) -> None:
-    """Kernels do not look where they read and write, nor do conversions between sparse formats."""
-    if sparse.issparse(X) and not _places_are_inside(X):
-        raise InvalidData(
-            "a sparse table whose index arrays do not fit its shape", "a valid sparse matrix", "build the matrix again"
-        )
-
-
-def _places_are_inside(X: Any) -> bool:
-    if X.format == "coo":
-        return all(
-            each.dtype.kind in "iu" and len(each) == X.nnz and (X.nnz == 0 or (each.min() >= 0 and each.max() < size))
-            for each, size in ((X.row, X.shape[0]), (X.col, X.shape[1]))
-        )
-    if X.format not in ("csr", "csc", "bsr"):
-        return True
-    if X.indices.dtype.kind not in "iu" or X.indptr.dtype.kind not in "iu":
-        return False
-    frame = copy.copy(with_signed_places(X))  # the check may put other arrays into it
-    try:
-        frame.check_format(full_check=False)
-    except ValueError:
-        return False
-    return _runs_are_inside(frame)
-
-
-def with_signed_places(X: Any) -> Any:
-    """SciPy has no code for places of 64 bits without a sign, and warns of shorter ones; those that do not fit come out
-    negative."""
-    if X.format not in ("csr", "csc", "bsr") or "u" not in (X.indices.dtype.kind, X.indptr.dtype.kind):
-        return X
-    signed = copy.copy(X)
-    signed.indices, signed.indptr = (places.astype(np.int64) for places in (X.indices, X.indptr))
-    return signed
-
-
-def _runs_are_inside(X: Any) -> bool:
-    """Whether the runs of a CSR, CSC or BSR matrix follow each other, with all places inside.
-
-    SciPy's own full check takes the differences of all rows, looks at none if the last row ends at zero, and never
-    finds an unsigned one negative.
-    """
-    starts, places, width = X.indptr, X.indices, X.shape[0 if X.format == "csc" else 1]
-    if X.format == "bsr":
-        width //= X.blocksize[1]
-    if not bool((starts[:-1] <= starts[1:]).all()):
-        return False
-    return not places.size or bool(places.min() >= 0 and places.max() < width)
 
 
 def measured(X: Matrix, lower: Any, upper: Any, inverse: Any, intercept: bool) -> Iterator[tuple[slice, Measure]]:

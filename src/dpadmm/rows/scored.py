@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.scores import Score
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.wide import margins
 
 Array = NDArray[np.float64]

@@ -144,7 +144,7 @@ class TorchRows:
     def remapped(self, rowmap: RowMap) -> TorchRows:
         if self._matrix is not None or rowmap.row_norm != self._row_norm or rowmap.intercept != self._table.intercept:
             raise QueryRefused("rows are mapped anew before coordinates change, to the same norm and intercept")
-        rows = copy.copy(self)
+        rows: TorchRows = copy.copy(self)
         rows._table = pack_tensor(rowmap, self._table.X, self._table.factors != 0)
         rows._norms = rows._table.norms
         return rows
@@ -155,7 +155,7 @@ class TorchRows:
 
         if isinstance(matrix, SpikedMap):
             return SpikedRows(self._measured_by(matrix), matrix)
-        seen = copy.copy(self)
+        seen: TorchRows = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
         size = float(np.linalg.norm(seen._matrix))
         require_moderate(size * self._row_norm)
@@ -177,7 +177,7 @@ class TorchRows:
             along, squares = to_host(folded(rows * pulled)), to_host(folded(rows**2 * squared))
             exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * to_host(self._table.norms[block])
             norms[block] = np.where(squares < SMALLEST_SQUARE, bound, exact)
-        seen = copy.copy(self)
+        seen: TorchRows = copy.copy(self)
         seen._norms = to_device(norms, self._device)
         return seen
 

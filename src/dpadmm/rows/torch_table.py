@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import UnsupportedProblem
 from dpadmm.kernels.threads import LONGEST_RUN
-from dpadmm.problem.rowmap import SMALLEST_FACTOR, SMALLEST_NORM, RowMap
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.packed import SMALLEST_FACTOR, SMALLEST_NORM
 
 Tensor = Any
 
@@ -91,7 +92,7 @@ def require_double_precision(device: Any) -> None:
 
 
 def pack_tensor(rowmap: RowMap, X: Tensor, keep: Tensor | None = None) -> PackedTensor:
-    """`RowMap.pack` where the rows are."""
+    """`PackedRows.of` where the rows are."""
     import torch
 
     lower = upper = inverse = None

@@ -16,10 +16,10 @@ from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.rowmap import PackedRows
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.norms import row_blocks
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
 
 Array = NDArray[np.float64]

@@ -17,6 +17,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.scores import Score
 from dpadmm.randomness import make_streams
+from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 
 
@@ -70,7 +71,7 @@ class Bench:
         weights = self.validation.weights
         if self.target.weigh is not None:
             weights = self.target.weigh(encoded) * (1.0 if weights is None else weights)
-        table = model.row_map_.pack(self.validation.X, valid)
+        table = PackedRows.of(model.row_map_, self.validation.X, valid)
         rows = ScoredRows(table, encoded, self.target.loss, self.score, weights)
         # Another seed than the fit's: one noise must never be drawn twice, not even in a test.
         oracle = PrivateOracle(rows, self.plan.score, make_streams(None if seed is None else seed + 1))

@@ -53,7 +53,8 @@ class Balance:
         state, standings = self, dict(self.standings)
         for head, content in read_entries(self.head, entries):
             if "balance" in content:
-                if content["balance"] != replace(state, standings=standings)._to_dict():
+                expected: Balance = replace(state, standings=standings)
+                if content["balance"] != expected._to_dict():
                     raise damaged(f"entry {head.sequence} carries sums that are not those of the entries before it")
                 state = replace(state, noted=head.sequence)
             try:
