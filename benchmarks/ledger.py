@@ -18,6 +18,7 @@ from dpadmm.privacy.ledger import verify
 from dpadmm.privacy.ledger.charge import charge
 from dpadmm.privacy.ledger.ledger import _fit_fields
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 
 REPEATS = 9
@@ -39,7 +40,7 @@ def main() -> None:
 
 
 def small_plan() -> Plan:
-    return calibrate(Budget(0.01, 1e-6), [Request("gradient", 10, 1.0)], Everything(), 1000)
+    return calibrate(Budget(0.01, 1e-6), [Request("gradient", 10, ClippedGradient(1.0))], Everything(), 1000)
 
 
 def filled(place: Path, plan: Plan, fits: int) -> None:

@@ -21,6 +21,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 from experiments.common import train_test
 
@@ -56,7 +57,12 @@ def poisson_accounting_of_fixed_batches() -> None:
     """True ε, from an attained pair to our bound, of fixed-size code with noise calibrated for Poisson add-remove."""
     judge = PldAccountant()
     for claimed in (0.2, 0.5, 1.0):
-        plan = calibrate(Budget(claimed, DELTA, Relation.ADD_REMOVE), [Request("gradient", T, 1.0)], Poisson(B / N), N)
+        plan = calibrate(
+            Budget(claimed, DELTA, Relation.ADD_REMOVE),
+            [Request("gradient", T, ClippedGradient(1.0))],
+            Poisson(B / N),
+            N,
+        )
         low, high = _true_epsilon(judge, WithoutReplacement(B, N), plan.queries[0].noise_multiplier, T, DELTA)
         print(f"Poisson accountant, fixed batches: claimed {claimed}, true {low:.2f} to {high:.2f}")
 
@@ -69,7 +75,9 @@ def theorem_two() -> None:
     low, high = _true_epsilon(PldAccountant(), WithoutReplacement(b, n), noise, steps, delta)
     print(f"Theorem 2 on covtype: claimed {claimed}, true {low:.1f} to {high:.1f}")
     for epsilon in (0.05, 1.0):
-        plan = calibrate(Budget(epsilon, DELTA), [Request("gradient", T, 1.0)], WithoutReplacement(B, N), N)
+        plan = calibrate(
+            Budget(epsilon, DELTA), [Request("gradient", T, ClippedGradient(1.0))], WithoutReplacement(B, N), N
+        )
         waste = theorem2_sigma(N, B, T, epsilon, DELTA) / plan.queries[0].noise_std
         print(f"Theorem 2 at b = √n, 10 epochs, ε = {epsilon}: {waste:.1f} times the noise of the tight accountant")
 
@@ -98,7 +106,7 @@ def several_fits() -> None:
 
 def caps() -> None:
     """Noise of truncated Poisson sampling at ε = 2 relative to Poisson, by the cap."""
-    budget, asked = Budget(2.0, DELTA), [Request("gradient", T, 1.0)]
+    budget, asked = Budget(2.0, DELTA), [Request("gradient", T, ClippedGradient(1.0))]
     plain = calibrate(budget, asked, Poisson(B / N), N).queries[0].noise_multiplier
     for spread in (3, 6):
         cap = math.ceil(B + spread * math.sqrt(B))

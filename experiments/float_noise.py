@@ -20,6 +20,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.arithmetic import Arithmetic, grid_exponent, slack, summation_error
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
@@ -40,7 +41,7 @@ def fastest(action: Callable[[], object], repeats: int) -> float:
 
 def release(arithmetic: Arithmetic, d: int) -> Callable[[], object]:
     """One release of d numbers through the barrier."""
-    query = Query("gradient", 10**9, 1.0, Everything(), 1000.0, 4.0)
+    query = Query("gradient", 10**9, 1.0, Everything(), 1000.0, 4.0, ClippedGradient(1.0))
     plan = Plan(Budget(1.0, 1e-5), 1000, (query,), "gaussian", 1.0, "none", arithmetic)
     exact = LatticeSum(np.ones(d, dtype=np.int64), 2.0**-40)
     total = exact if arithmetic is Arithmetic.EXACT else np.ones(d)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.privacy.arithmetic import summation_error
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap

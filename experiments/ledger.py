@@ -16,6 +16,7 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import make_sampler
 
 FITS, EPSILON, DELTA, TOTAL_DELTA = 20, 0.1, 1e-6, 1e-5
@@ -33,7 +34,7 @@ def main() -> None:
     print("sampler            rows  batch steps | ledger  accountant  ratio | sum | seconds of the first reserve")
     for name, rows, batch, steps in SETTINGS:
         sampler = make_sampler(name, rows, batch)
-        plan = calibrate(Budget(EPSILON, DELTA), [Request("gradient", steps, 1.0)], sampler, rows)
+        plan = calibrate(Budget(EPSILON, DELTA), [Request("gradient", steps, ClippedGradient(1.0))], sampler, rows)
         charged, seconds = _charged(plan)
         composed = _composed(plan)
         print(

@@ -32,9 +32,9 @@ from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureCurvature, FeatureMoment, JointMoments
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions
-from dpadmm.privacy.statistics import CountsBelow, FeatureCurvature, FeatureMoment, JointMoments
 from dpadmm.problem import Logistic, Squared
 from dpadmm.problem.scores import Accuracy
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
@@ -271,7 +271,9 @@ def contributions(*signs: float) -> LocalRows:
 
 
 def gradient_plan(sampler: Sampler, n_rows: int, count: int = 1, delta: float = 0.05) -> Plan:
-    return calibrate(Budget(1.0, delta), [Request("gradient", count, 1.0)], sampler, n_rows, cache=False)
+    return calibrate(
+        Budget(1.0, delta), [Request("gradient", count, ClippedGradient(1.0))], sampler, n_rows, cache=False
+    )
 
 
 def of_oracle(
@@ -370,7 +372,7 @@ def fixed_size_as_poisson(runs: int) -> Verdict:
 
 def curvature_without_clip(runs: int) -> Verdict:
     """Two rows in different features, among zero rows, and weights under which both are scaled down."""
-    request = Request("curvature", 1, 1.0, statistic=FeatureCurvature())
+    request = Request("curvature", 1, FeatureCurvature())
     plan = calibrate(Budget(1.0, 0.05), [request], Everything(), ROWS, cache=False)
     tables = [LocalRows(np.vstack([row, np.zeros((ROWS - 1, 2))]), np.ones(ROWS), Logistic()) for row in np.eye(2)]
 
@@ -403,7 +405,7 @@ def of_step(
         return bound_of_oracles(with_plan(plan), (rows(first), rows(second)), score, plan.budget.delta, runs)
 
     def audit(runs: int) -> Verdict:
-        with half_the_reach(type(request.statistic)):
+        with half_the_reach(type(request.question)):
             found = bound(runs)
         return Verdict(1.0, found, bound(runs), runs)
 
@@ -538,16 +540,12 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "half the second moment's noise": Mutant(
         "`PrivateSecondMoment`: charged for half its reach",
-        of_step(
-            Request("feature moment", 1, 1.0, statistic=FeatureMoment()), [(1.0, 0.0), (0.0, 1.0)], balance_of_moments
-        ),
+        of_step(Request("feature moment", 1, FeatureMoment()), [(1.0, 0.0), (0.0, 1.0)], balance_of_moments),
         4000,
     ),
     "half the counts' noise": Mutant(
         "`PrivateQuantileClipper`: charged for half its reach",
-        of_step(
-            Request("quantile counts", 1, 1.0, statistic=CountsBelow(2, 1)), [(1.0, 1.0), (-1.0, -1.0)], sum_of_shares
-        ),
+        of_step(Request("quantile counts", 1, CountsBelow(2, 1)), [(1.0, 1.0), (-1.0, -1.0)], sum_of_shares),
         4000,
     ),
     "score almost without noise": Mutant("`DPSearchCV`: scores with σ × 0.02", score_almost_without_noise, 500),

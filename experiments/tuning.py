@@ -27,6 +27,7 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger.charge import charge, next_slack, total_epsilon
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, calibrate_search
 from dpadmm.privacy.selection.bounds import FINE_ORDERS, GaussianBase, profile_epsilon, renyi_epsilon
@@ -132,7 +133,7 @@ def charges() -> list[list[str]]:
 
 
 def one_gaussian(single: Budget) -> tuple[Plan, ...]:
-    return (calibrate(single, [Request("gradient", 1, 1.0)], Everything(), 8000),)
+    return (calibrate(single, [Request("gradient", 1, ClippedGradient(1.0))], Everything(), 8000),)
 
 
 def main() -> None:

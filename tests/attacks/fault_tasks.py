@@ -28,11 +28,12 @@ from dpadmm import Budget, DPLogisticRegression, Ledger
 from dpadmm.cli.app import main
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 
 FIT = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6", "--solver", "full-admm", "--steps", "4"]
 PAID = ["--ledger", "ledger.db", "--dataset", "people"]
-SMALL = calibrate(Budget(0.01, 1e-6), [Request("gradient", 10, 1.0)], Everything(), 1000)
+SMALL = calibrate(Budget(0.01, 1e-6), [Request("gradient", 10, ClippedGradient(1.0))], Everything(), 1000)
 Task = Callable[[], None]
 
 

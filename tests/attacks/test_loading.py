@@ -28,6 +28,7 @@ from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger.entries import Entry, Head, chain, read_entries, write_entry
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything, make_sampler
 from dpadmm.privacy.selection import Repetitions, calibrate_search, plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
@@ -109,7 +110,7 @@ def refused(load: Callable[[], Any], *errors: type[Exception]) -> str:
 @cache
 def plans() -> list[Plan]:
     """One of each kind of sampler, and one with a statistic."""
-    single = [Request("gradient", 10, 1.0)]
+    single = [Request("gradient", 10, ClippedGradient(1.0))]
     budget, rows = Budget(1.0, 1e-5), 5000
     made = [
         calibrate(budget, single, make_sampler(name, rows, 50), rows, cache=False)
@@ -124,7 +125,7 @@ def plans() -> list[Plan]:
 @cache
 def search_plan() -> Any:
     def bases(single: Budget) -> tuple[Plan, ...]:
-        return (calibrate(single, [Request("gradient", 10, 1.0)], Everything(), 800),)
+        return (calibrate(single, [Request("gradient", 10, ClippedGradient(1.0))], Everything(), 800),)
 
     return calibrate_search(Budget(1.0, 1e-5), Repetitions("geometric", 10.0), bases, 1000, 200)
 

@@ -16,13 +16,14 @@ from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Everything, Poisson, TruncatedPoisson, WithoutReplacement, make_sampler
 
 N, B, T = 48842, 221, 2210
-GRADIENT = [Request("gradient", T, 1.0)]
+GRADIENT = [Request("gradient", T, ClippedGradient(1.0))]
 VARIANCE_REDUCED = [
-    Request("snapshot", 5, 1.0, full_data=True, relative_noise=10.0),
-    Request("difference", 2210, 0.5, scalable=True),
+    Request("snapshot", 5, ClippedGradient(1.0), full_data=True, relative_noise=10.0),
+    Request("difference", 2210, GradientDifference(0.5)),
 ]
 COMBINATIONS = [
     ("full", "replace-one", None),
@@ -69,9 +70,11 @@ def test_round_trip_of_random_plans(seed):
     name = ["full", "fixed", "poisson", "truncated-poisson"][seed % 4]
     relation = "add-remove" if name in ("full", "poisson") and seed % 8 > 3 else "replace-one"
     epsilon, delta = float(10 ** rng.uniform(-1.3, 0.7)), float(10 ** rng.uniform(-9, -6))
-    requests = [Request("gradient", int(10 ** rng.uniform(0, 3.3)), 1.0)]
+    requests = [Request("gradient", int(10 ** rng.uniform(0, 3.3)), ClippedGradient(1.0))]
     if seed % 3 == 0:
-        requests.append(Request("snapshot", 3, 2.0, full_data=True, relative_noise=float(rng.uniform(1, 20))))
+        requests.append(
+            Request("snapshot", 3, ClippedGradient(2.0), full_data=True, relative_noise=float(rng.uniform(1, 20)))
+        )
     plan = calibrate(Budget(epsilon, delta, relation), requests, make_sampler(name, n, batch), n, cache=False)
     assert 0.99 * epsilon <= plan.epsilon_achieved <= epsilon
     assert verify_plan(plan) <= epsilon
@@ -83,8 +86,8 @@ def test_requests_become_queries():
     assert (snapshot.sampler, snapshot.denominator) == (Everything(), float(N))
     assert (difference.sampler, difference.denominator) == (WithoutReplacement(B, N), float(B))
     assert snapshot.noise_multiplier == pytest.approx(10 * difference.noise_multiplier)
-    assert difference.scalable
-    assert not snapshot.scalable
+    assert isinstance(difference.question, GradientDifference)
+    assert isinstance(snapshot.question, ClippedGradient)
     assert plan.accountant == "pld"
     assert "without-replacement.md" in plan.proof_status
     assert "gaussian.md" in plan.proof_status
@@ -127,16 +130,18 @@ def test_t3_samplers_without_an_accountant(name):
 def test_t18_becomes_a_refusal_with_a_suggestion():
     start = time.perf_counter()
     with pytest.raises(CannotCertify, match=r"Got .*\. Expected .*\. Use .*(fewer|larger)"):
-        calibrate(Budget(60.0, 1e-6), [Request("gradient", 5000, 1.0)], Poisson(0.001), 1000, cache=False)
+        calibrate(
+            Budget(60.0, 1e-6), [Request("gradient", 5000, ClippedGradient(1.0))], Poisson(0.001), 1000, cache=False
+        )
     assert time.perf_counter() - start < 60
 
 
 def test_bad_requests():
     for bad in (
         [],
-        [Request("gradient", 0, 1.0)],
-        [Request("gradient", 1, math.nan)],
-        [Request("gradient", 1, 1.0, relative_noise=0.0)],
+        [Request("gradient", 0, ClippedGradient(1.0))],
+        [Request("gradient", 1, ClippedGradient(math.nan))],
+        [Request("gradient", 1, ClippedGradient(1.0), relative_noise=0.0)],
     ):
         with pytest.raises(InvalidParameter):
             calibrate(Budget(1.0, 1e-5), bad, Everything(), 100)
@@ -217,7 +222,7 @@ def test_every_public_input_is_part_of_the_key(change):
     base = {"epsilon": 1.0, "delta": 1e-5, "count": T, "n_rows": N, "batch": B, "clip": 1.0, "accountant": "pld"}
 
     def key(f):
-        requests = [Request("gradient", f["count"], f["clip"])]
+        requests = [Request("gradient", f["count"], ClippedGradient(f["clip"]))]
         sampler = WithoutReplacement(f["batch"], f["n_rows"])
         return plan_cache.key(Budget(f["epsilon"], f["delta"]), requests, sampler, f["n_rows"], f["accountant"])
 

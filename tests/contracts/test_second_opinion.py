@@ -11,6 +11,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.events import Event, GaussianSums
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything, Poisson, make_sampler
 
 N_ROWS, BATCH = 20_000, 150
@@ -46,7 +47,7 @@ def test_a_plan_is_certified_on_the_fine_lattice(monkeypatch):
     sampler = make_sampler("fixed", N_ROWS, BATCH)
     monkeypatch.setattr(PldAccountant, "estimate", lambda accountant, event, delta, relation: 0.499)
     with pytest.raises(CannotCertify, match="disagree"):
-        calibrate(Budget(0.5, 1e-6), [Request("gradient", 3000, 1.0)], sampler, N_ROWS, cache=False)
+        calibrate(Budget(0.5, 1e-6), [Request("gradient", 3000, ClippedGradient(1.0))], sampler, N_ROWS, cache=False)
 
 
 def test_a_plan_states_the_larger_of_the_two(monkeypatch):
@@ -54,7 +55,7 @@ def test_a_plan_states_the_larger_of_the_two(monkeypatch):
     with pytest.raises(CannotCertify, match="disagree"):
         calibrate(
             Budget(0.5, 1e-6),
-            [Request("gradient", 300, 1.0)],
+            [Request("gradient", 300, ClippedGradient(1.0))],
             make_sampler("fixed", N_ROWS, BATCH),
             N_ROWS,
             cache=False,
@@ -63,7 +64,7 @@ def test_a_plan_states_the_larger_of_the_two(monkeypatch):
 
 def test_verify_plan_asks_both(monkeypatch):
     sampler = make_sampler("fixed", N_ROWS, BATCH)
-    plan = calibrate(Budget(0.5, 1e-6), [Request("gradient", 300, 1.0)], sampler, N_ROWS, cache=False)
+    plan = calibrate(Budget(0.5, 1e-6), [Request("gradient", 300, ClippedGradient(1.0))], sampler, N_ROWS, cache=False)
     assert verify_plan(plan) <= 0.5
     monkeypatch.setattr(pld, "_second_opinion", lambda *event: 0.6)
     with pytest.raises(PromiseBroken):

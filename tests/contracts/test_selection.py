@@ -19,6 +19,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.ledger.charge import charge, total_epsilon
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything, Poisson, TruncatedPoisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search, plan_from_dict, verify_any_plan
 from dpadmm.privacy.selection.bounds import (
@@ -52,7 +53,11 @@ PUBLISHED = [
 
 def bases(sampler=None, steps=20, rows=8000, accountant=None):
     def made(single: Budget) -> tuple[Plan, ...]:
-        return (calibrate(single, [Request("gradient", steps, 1.0)], sampler or Everything(), rows, accountant),)
+        return (
+            calibrate(
+                single, [Request("gradient", steps, ClippedGradient(1.0))], sampler or Everything(), rows, accountant
+            ),
+        )
 
     return made
 

@@ -31,8 +31,8 @@ from dpadmm.errors import FileProblem
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.assumptions import PARAMETERS
 from dpadmm.privacy.ledger import verify
+from dpadmm.privacy.questions import QUESTIONS
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.statistics import STATISTICS
 from dpadmm.privacy.wording import assumption_words, sentence, short
 from tests.attacks.printed_inputs import training, write_table
 
@@ -85,8 +85,8 @@ def silence(patch: pytest.MonkeyPatch) -> int:
             if new is not None:
                 patch.setattr(module, name, new)
                 found += 1
-    for name in STATISTICS:
-        patch.setattr(STATISTICS[name], "words", "x")
+    for name in QUESTIONS:
+        patch.setattr(QUESTIONS[name], "words", "x")
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import TruncatedPoisson, make_sampler
 
 N, B, T = 48842, 221, 2210
@@ -35,7 +36,7 @@ def noise_std(epsilon, delta, sampler, relation="replace-one", accountant=None, 
     budget = Budget(epsilon, delta, relation)
     # The published tables include δ = 5e-4 > 1/n, which a real calibration refuses; the numbers are compared anyway.
     object.__setattr__(budget, "require_meaningful", lambda n_rows: None)
-    plan = calibrate(budget, [Request("gradient", steps, 1.0)], made, N, accountant, cache=False)
+    plan = calibrate(budget, [Request("gradient", steps, ClippedGradient(1.0))], made, N, accountant, cache=False)
     return plan.queries[0].noise_std
 
 

@@ -21,11 +21,12 @@ import pytest
 from dpadmm import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything, Sampler
 
 
 def plan(epsilon: float = 0.5, sampler: Sampler | None = None, delta: float = 1e-6, relation="replace-one", steps=10):
-    requests = [Request("gradient", steps, 1.0)]
+    requests = [Request("gradient", steps, ClippedGradient(1.0))]
     return calibrate(Budget(epsilon, delta, relation), requests, sampler or Everything(), 1000)
 
 

@@ -21,6 +21,7 @@ from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.implied import restated
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
+from dpadmm.privacy.questions import CentredScore
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.randomness import make_selection_stream, make_streams
@@ -226,7 +227,7 @@ class TestWhatIsNotAttacked:
 
     def test_unknown_queries_are_named(self):
         model = fitted(steps=2)
-        strange = Query("score", 1, 0.5, Everything(), float(ROWS), 1.0)
+        strange = Query("score", 1, 0.5, Everything(), float(ROWS), 1.0, CentredScore(0.5))
         with pytest.raises(QueryRefused, match="'score'"):
             attacks_on(model, replace(model.plan_, queries=(strange,)), make_selection_stream(0))
 

@@ -18,8 +18,8 @@ from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import Everything, Poisson
-from dpadmm.privacy.statistics import JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
@@ -183,7 +183,7 @@ def asked(plan, X, target, oracle=PrivateOracle, seed=0):
     """Standardised answers to the moment query: noise of standard deviation one around the exact sums."""
     rows = LocalRows(X, target, Logistic())
     correlation, second = oracle(rows, plan, make_streams(seed)).moments()
-    exact_c, exact_s = rows.moment_sums(plan.query("moments").statistic)
+    exact_c, exact_s = rows.moment_sums(plan.query("moments").question)
     query = plan.query("moments")
     scale = query.noise_multiplier * query.clip_norm
     return np.concatenate([
@@ -246,7 +246,7 @@ def test_no_option_makes_a_statistic_cheaper(relation):
             DPLogisticRegression(1.0, 1e-6, relation=str(relation), solver_options=options, classes=[0, 1]).fit(X, y)
     plan = DPLogisticRegression(1.0, 1e-6, relation=str(relation), classes=[0, 1]).fit(X, y).plan_
     for query in plan.queries:
-        assert query.statistic is None or query.clip_norm == query.statistic.reach(relation)
+        assert query.clip_norm == query.question.reach(relation)
 
 
 def test_a_plan_that_understates_a_statistic_is_refused(fitted):
@@ -264,7 +264,7 @@ def test_a_plan_that_understates_a_statistic_is_refused(fitted):
 def test_a_statistic_is_never_priced_as_a_sample():
     """It reads every row, so amplification by sampling would be a false claim."""
     budget = Budget(1.0, 1e-5, Relation.ADD_REMOVE)
-    asks = [Request("moments", 1, 1.0, statistic=JointMoments(0.5, 1, 0.5))]
+    asks = [Request("moments", 1, JointMoments(0.5, 1, 0.5))]
     plan = calibrate(budget, asks, Poisson(0.01), 1000)
     assert plan.event.full_batch
     sampled = replace(plan, queries=tuple(replace(query, sampler=Poisson(0.01)) for query in plan.queries))
@@ -285,7 +285,7 @@ def test_a_cheaper_relative_of_a_statistic_is_refused(fitted):
 
     plan = fitted.plan_
     query = plan.query("moments")
-    cheap = replace(query, clip_norm=1e-3, statistic=Cheap(0.5, 1, 0.5))
+    cheap = replace(query, clip_norm=1e-3, question=Cheap(0.5, 1, 0.5))
     broken = replace(plan, queries=tuple(cheap if other is query else other for other in plan.queries))
     oracle = PrivateOracle(LocalRows(np.ones((4000, 5)), np.ones(4000), Logistic()), broken, make_streams(0))
     with pytest.raises(QueryRefused):
@@ -294,7 +294,7 @@ def test_a_cheaper_relative_of_a_statistic_is_refused(fitted):
 
 @pytest.mark.parametrize("clip", [math.nan, 1e-200])
 def test_requests_outside_the_arithmetic_are_refused(clip):
-    for request in (Request("gradient", 1, clip), Request("gradient", 1.5, 1.0)):
+    for request in (Request("gradient", 1, ClippedGradient(clip)), Request("gradient", 1.5, ClippedGradient(1.0))):
         with pytest.raises(InvalidParameter):
             calibrate(Budget(1.0, 1e-5), [request], Everything(), 1000)
 

@@ -15,8 +15,8 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.questions import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.feature_curvature import LARGEST_WEIGHED
@@ -267,7 +267,7 @@ def test_moments_of_extreme_rows_that_stay_sparse(row_norm, intercept, engine):
         packed = [PackedRows.of(rowmap, sparse.csr_matrix(np.concatenate([row, np.zeros(97)]))) for row in EXTREME]
         rows = [LocalRows(each, np.ones(1), Logistic(), row_norm) for each in packed]
         assert all(each._pairs_are_few() for each in rows)
-        sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.statistic)]) for each in rows]
+        sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.question)]) for each in rows]
         turned = [each.transformed(matrix) for each in rows]
         moments = [each.second_moment_sum().ravel() for each in turned]
     for found, relation, bound in (

@@ -26,8 +26,8 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.implied import query_facts
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, SecondMoment
 from dpadmm.privacy.sampling import Everything, make_sampler
-from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment
 from dpadmm.privacy.wording import sentence
 from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.randomness import make_streams
@@ -160,7 +160,7 @@ class TestRefusals:
 
 
 def curvature_plan(count=1, relation="replace-one"):
-    request = Request("curvature", count, 1.0, statistic=FeatureCurvature())
+    request = Request("curvature", count, FeatureCurvature())
     return calibrate(Budget(1.0, 0.05, relation), [request], Everything(), 8, cache=False)
 
 
@@ -204,10 +204,10 @@ class TestCurvatures:
         plan = curvature_plan()
         (query,) = plan.queries
         for change in (
-            {"statistic": SecondMoment()},
-            {"statistic": None},
+            {"question": SecondMoment()},
+            {"question": ClippedGradient(1.0)},
             {"clip_norm": 0.7},
-            {"clip_norm": 1e-3, "statistic": Cheap()},
+            {"clip_norm": 1e-3, "question": Cheap()},
             {"sampler": make_sampler("poisson", 8, 4)},
             {"noise_multiplier": 0.0},
         ):

@@ -16,8 +16,8 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import FeatureCurvature
 from dpadmm.privacy.sampling import Everything
-from dpadmm.privacy.statistics import FeatureCurvature
 from dpadmm.problem.losses import Logistic
 from dpadmm.randomness import make_streams, public_generator
 from dpadmm.rows.local import LocalRows
@@ -32,7 +32,7 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def plan_of(relation="replace-one", arithmetic=Arithmetic.GRANULAR, epsilon=1.0):
-    request = Request("curvature", 1, 1.0, statistic=FeatureCurvature())
+    request = Request("curvature", 1, FeatureCurvature())
     return calibrate(
         Budget(epsilon, DELTA, relation), [request], Everything(), ROWS, arithmetic=arithmetic, cache=False
     )

@@ -18,8 +18,8 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.questions import JointMoments
 from dpadmm.privacy.sampling import TruncatedPoisson
-from dpadmm.privacy.statistics import JointMoments
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.auto.rules import Rules

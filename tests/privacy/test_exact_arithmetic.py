@@ -21,9 +21,9 @@ from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, exact_deviatio
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient, JointMoments
 from dpadmm.privacy.sampling import Batch, Everything, Poisson
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.statistics import JointMoments
 from dpadmm.problem import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import NoiseStream, make_streams
@@ -260,7 +260,7 @@ class TestRowsOnALattice:
 
 
 def exact_plan(n=64, d=4, multiplier_budget=(1.0, 1e-5), count=3):
-    requests = [Request("gradient", count, 1.0, full_data=True)]
+    requests = [Request("gradient", count, ClippedGradient(1.0), full_data=True)]
     return calibrate(Budget(*multiplier_budget), requests, Everything(), n, arithmetic=Arithmetic.EXACT)
 
 
@@ -288,7 +288,9 @@ class TestRelease:
 
     def test_the_accountant_gets_what_is_left_of_delta(self):
         plan = exact_plan()
-        granular = calibrate(Budget(1.0, 1e-5), [Request("gradient", 3, 1.0, full_data=True)], Everything(), 64)
+        granular = calibrate(
+            Budget(1.0, 1e-5), [Request("gradient", 3, ClippedGradient(1.0), full_data=True)], Everything(), 64
+        )
         assert plan.arithmetic is Arithmetic.EXACT
         assert verify_plan(plan) <= 1.0
         with mock.patch("dpadmm.privacy.calibration.make_accountant") as maker:
@@ -435,7 +437,7 @@ class TestStatement:
 
 
 def test_subsampled_exact_fits_are_calibrated_by_the_same_accountant():
-    requests = [Request("gradient", 20, 1.0)]
+    requests = [Request("gradient", 20, ClippedGradient(1.0))]
     plans = [
         calibrate(Budget(1.0, 1e-5), requests, Poisson(0.1), 1000, arithmetic=name) for name in list(Arithmetic)[:2]
     ]

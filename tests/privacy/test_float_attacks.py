@@ -18,6 +18,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
@@ -48,7 +49,7 @@ class InverseNormal:
 
 
 def answer(oracle, suspect, streams, arithmetic=Arithmetic.GRANULAR):
-    query = Query("gradient", 1, 1.0, Everything(), float(N), MULTIPLIER)
+    query = Query("gradient", 1, 1.0, Everything(), float(N), MULTIPLIER, ClippedGradient(1.0))
     plan = Plan(Budget(1.0, 1e-5), N, (query,), "gaussian", 1.0, "none", arithmetic)
     total = SUSPECTS[suspect]
     if arithmetic is Arithmetic.EXACT:

@@ -20,6 +20,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch, Everything
 from dpadmm.problem import Logistic
 from dpadmm.problem.rowmap import RowMap
@@ -34,7 +35,7 @@ ALL = Batch(None)
 
 
 def plan_of(n, multiplier=2.0, clip=1.0, count=1, relation=Relation.REPLACE_ONE):
-    query = Query("gradient", count, clip, Everything(), float(n), multiplier)
+    query = Query("gradient", count, clip, Everything(), float(n), multiplier, ClippedGradient(clip))
     return Plan(Budget(1.0, 1e-5, relation), n, (query,), "gaussian", 1.0, "none")
 
 

@@ -34,6 +34,7 @@ from dpadmm.privacy.events import Event, GaussianSums, HiddenPasses
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch, Everything, Permutation, make_sampler
 from dpadmm.problem import (
     L1,
@@ -434,9 +435,12 @@ def test_plans_and_events_survive_json():
     assert Event.from_dict(plan.event.to_dict()) == plan.event
     assert verify_plan(plan) <= 1.0
     assert (
-        "passage" not in calibrate(Budget(1.0, 1e-3), [Request("g", 1, 1.0)], Everything(), 9).to_dict()["queries"][0]
+        "passage"
+        not in calibrate(Budget(1.0, 1e-3), [Request("g", 1, ClippedGradient(1.0))], Everything(), 9).to_dict()[
+            "queries"
+        ][0]
     )
-    forged = replace(plan, queries=(replace(plan.queries[0], passage=None),))
+    forged = replace(plan, queries=(replace(plan.queries[0], question=ClippedGradient(1.0)),))
     with pytest.raises(PromiseBroken, match="hides no states"):
         verify_plan(forged)
 
@@ -590,7 +594,11 @@ class TestBarrier:
     def test_a_plan_that_visits_other_rows_than_it_speaks_of_is_broken(self):
         plan, _, _ = planned()
         query = plan.queries[0]
-        forged = replace(query, passage=replace(query.passage, n_rows=10**8), sampler=Permutation(10**8))
+        forged = replace(
+            query,
+            question=replace(query.question, passage=replace(query.question.passage, n_rows=10**8)),
+            sampler=Permutation(10**8),
+        )
         with pytest.raises(PromiseBroken, match="number of rows"):
             verify_plan(replace(plan, queries=(forged,)))
 
@@ -668,9 +676,9 @@ class TestBarrier:
         with pytest.raises(QueryRefused):
             oracle(plan).gradient(np.zeros(3), NOISY_PASS)
         with pytest.raises(QueryRefused):
-            oracle(calibrate(Budget(1.0, 0.05), [Request("gradient", 1, 1.0)], Everything(), 6)).noisy_pass(
-                solver.init(problem).program
-            )
+            oracle(
+                calibrate(Budget(1.0, 0.05), [Request("gradient", 1, ClippedGradient(1.0))], Everything(), 6)
+            ).noisy_pass(solver.init(problem).program)
         forged = replace(plan, queries=(replace(plan.queries[0], sampler=Everything()),))
         with pytest.raises(QueryRefused):
             oracle(forged).noisy_pass(solver.init(problem).program)
@@ -828,7 +836,7 @@ class TestFits:
         assert found.iteration == plan.queries[0].noise_multiplier / 2
         assert found.subsampling < found.iteration <= found.paper
         with pytest.raises(InvalidParameter, match="without hidden passes"):
-            compare_plan(calibrate(Budget(1.0, 1e-3), [Request("g", 1, 1.0)], Everything(), 9))
+            compare_plan(calibrate(Budget(1.0, 1e-3), [Request("g", 1, ClippedGradient(1.0))], Everything(), 9))
 
     def test_t15_the_account_is_that_of_the_oracles_log(self):
         """The total recomputed from what was performed, in other words than the library's."""

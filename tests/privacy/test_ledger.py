@@ -26,6 +26,7 @@ from dpadmm.privacy.ledger import release_digest, verify
 from dpadmm.privacy.ledger.entries import moment
 from dpadmm.privacy.ledger.sqlite import SqliteLog
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Poisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions, calibrate_search
 
@@ -83,7 +84,7 @@ class Untouchable:
 def contradictory(kind: str):
     """A fit, or a search of fits, that draws from 200 times the rows of its plan, and so would cost next to nothing."""
     batches = WithoutReplacement(50, 500)
-    single = [Request("gradient", 10, 1.0)]
+    single = [Request("gradient", 10, ClippedGradient(1.0))]
     if kind == "fit":
         return drawing_from_more(calibrate(Budget(0.5, 1e-6), single, batches, 500))
 

@@ -22,9 +22,9 @@ from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.composition import _set_aside
 from dpadmm.privacy.ledger.charge import Charge, _dominates, next_slack, total_epsilon
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import CentredScore, ClippedGradient, FeatureMoment
 from dpadmm.privacy.sampling import Everything, TruncatedPoisson
 from dpadmm.privacy.selection import Repetitions
-from dpadmm.privacy.statistics import FeatureMoment
 from dpadmm.randomness import make_selection_stream, make_streams
 
 from .test_written_out import epsilon_of_gaussian
@@ -118,8 +118,8 @@ def test_distances_of_exact_fits_are_set_aside_together(epsilon):
 def test_every_query_of_a_plan_is_verified():
     """The last one too, whose noise is as stated, but which could move further."""
     requests = [
-        Request("gradient", 3, 1.0, full_data=True),
-        Request("feature moment", 1, 1.0, statistic=FeatureMoment()),
+        Request("gradient", 3, ClippedGradient(1.0), full_data=True),
+        Request("feature moment", 1, FeatureMoment()),
     ]
     plan = calibrate(Budget(1.0, 1e-5), requests, Everything(), 100)
     verify_plan(plan)
@@ -139,14 +139,16 @@ def test_exact_arithmetic_ends_where_its_proof_does():
     "change", [{"relative_noise": 0.0}, {"relative_noise": -1.0}, {"count": 0}, {"clip_norm": 0.0}]
 )
 def test_requests_without_noise_count_or_clip_are_refused(change):
-    request = replace(Request("gradient", 1, 1.0, full_data=True), **change)
+    request = replace(Request("gradient", 1, ClippedGradient(1.0), full_data=True), **change)
     with pytest.raises(InvalidParameter, match="gradient"):
-        calibrate(Budget(1.0, 1e-5), [request, Request("score", 1, 1.0)], Everything(), 100)
+        calibrate(Budget(1.0, 1e-5), [request, Request("score", 1, CentredScore(1.0))], Everything(), 100)
 
 
 def test_a_sampler_of_another_table_is_refused():
     with pytest.raises(SchemeMismatch, match="another number of rows"):
-        calibrate(Budget(1.0, 1e-5), [Request("gradient", 2, 1.0)], TruncatedPoisson(0.05, 500, 8000), 8001)
+        calibrate(
+            Budget(1.0, 1e-5), [Request("gradient", 2, ClippedGradient(1.0))], TruncatedPoisson(0.05, 500, 8000), 8001
+        )
 
 
 @pytest.mark.parametrize("cap", [0, 8001])

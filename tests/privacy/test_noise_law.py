@@ -16,6 +16,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Query
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch, Everything, Poisson, TruncatedPoisson, WithoutReplacement
 from dpadmm.problem import Logistic, Softmax
 from dpadmm.randomness import make_streams
@@ -28,7 +29,8 @@ QUERIES, D = 40, 500
 
 
 def plan_with(sampler, n, kind="gradient", scalable=False):
-    query = Query(kind, QUERIES, 1.5, sampler, sampler.denominator(n), 2.0, scalable)
+    question = GradientDifference(1.5) if scalable else ClippedGradient(1.5)
+    query = Query(kind, QUERIES, 1.5, sampler, sampler.denominator(n), 2.0, question)
     plan = SimpleNamespace(
         query=lambda name: query, queries=(query,), n_rows=n, budget=Budget(1.0, 1e-3), arithmetic=Arithmetic.GRANULAR
     )

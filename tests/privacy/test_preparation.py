@@ -26,9 +26,9 @@ from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureMoment
 from dpadmm.privacy.sampling import Everything, Poisson
 from dpadmm.privacy.statement import PrivacyStatement
-from dpadmm.privacy.statistics import CountsBelow, FeatureMoment
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
@@ -146,7 +146,7 @@ def step_plan(request, budget=Budget(1.0, 1e-2), n_rows=20):  # noqa: B008
 
 class TestOracle:
     def test_counts_of_one_feature_are_not_answered_for_all(self):
-        plan = step_plan(Request("quantile counts", 1, 1.0, statistic=CountsBelow(1, 1)))
+        plan = step_plan(Request("quantile counts", 1, CountsBelow(1, 1)))
         rows = LocalRows(np.ones((20, D)), np.zeros(20), Squared())
         with pytest.raises(QueryRefused, match="other features"):
             PrivateOracle(rows, plan, make_streams(0)).shares_below(np.array([[0.5]]))
@@ -158,7 +158,7 @@ class TestOracle:
         return PrivateOracle(LocalRows(X, np.zeros(n_rows), Squared()), plan, make_streams(0))
 
     def test_counts_of_other_shapes_are_refused(self):
-        plan = step_plan(Request("quantile counts", 2, 1.0, statistic=CountsBelow(D, 1)))
+        plan = step_plan(Request("quantile counts", 2, CountsBelow(D, 1)))
         oracle = self.oracle(plan)
         for thresholds in (np.zeros((2, D)), np.zeros((1, D - 1)), np.full((1, D), np.nan)):
             with pytest.raises(QueryRefused):
@@ -167,14 +167,14 @@ class TestOracle:
             oracle.require_promise_kept()
 
     def test_no_more_rounds_than_planned(self):
-        oracle = self.oracle(step_plan(Request("quantile counts", 1, 1.0, statistic=CountsBelow(D, 1))))
+        oracle = self.oracle(step_plan(Request("quantile counts", 1, CountsBelow(D, 1))))
         oracle.shares_below(np.zeros((1, D)))
         oracle.require_promise_kept()
         with pytest.raises(QueryRefused):
             oracle.shares_below(np.zeros((1, D)))
 
     def test_a_moment_under_another_name_is_refused(self):
-        oracle = self.oracle(step_plan(Request("feature moment", 1, 1.0, statistic=CountsBelow(D, 1))))
+        oracle = self.oracle(step_plan(Request("feature moment", 1, CountsBelow(D, 1))))
         with pytest.raises(QueryRefused):
             oracle.feature_moment()
         with pytest.raises(QueryRefused):
@@ -182,7 +182,7 @@ class TestOracle:
 
     @pytest.mark.parametrize("statistic", [FeatureMoment(), CountsBelow(D, 1)])
     def test_a_plan_that_declares_too_little_is_refused(self, statistic):
-        plan = step_plan(Request("feature moment", 1, 1.0, statistic=statistic))
+        plan = step_plan(Request("feature moment", 1, statistic))
         low = replace(plan, queries=(replace(plan.queries[0], clip_norm=0.5 * plan.queries[0].clip_norm),))
         with pytest.raises(PromiseBroken):
             verify_plan(low)
@@ -190,7 +190,7 @@ class TestOracle:
             self.oracle(low).feature_moment()
 
     def test_a_map_to_another_norm_or_intercept_is_refused(self):
-        oracle = self.oracle(step_plan(Request("feature moment", 1, 1.0, statistic=FeatureMoment())))
+        oracle = self.oracle(step_plan(Request("feature moment", 1, FeatureMoment())))
         for rowmap in (RowMap(2.0, False), RowMap(1.0, True)):
             with pytest.raises(QueryRefused):
                 oracle.change_map(rowmap)
@@ -212,7 +212,7 @@ class TestOracle:
         from scipy.stats import chi2
 
         for kind, statistic in (("feature moment", FeatureMoment()), ("quantile counts", CountsBelow(40, 2))):
-            plan = step_plan(Request(kind, 1, 1.0, statistic=statistic))
+            plan = step_plan(Request(kind, 1, statistic))
             oracle = self.oracle(plan, features=40)
             if kind == "feature moment":
                 residual = oracle.feature_moment() - oracle._rows.feature_moment_sum() / 20
@@ -351,8 +351,8 @@ class TestFixedNoise:
 
     def test_the_rest_is_as_quiet_as_the_budget_allows(self):
         budget, mu = Budget(1.0, 1e-5), gaussian_shift(1.0, 1e-5)
-        fixed = Request("feature moment", 1, 1.0, statistic=FeatureMoment(), noise_multiplier=4 / mu)
-        plan = calibrate(budget, [fixed, Request("gradient", 10, 1.0)], Everything(), 1000)
+        fixed = Request("feature moment", 1, FeatureMoment(), noise_multiplier=4 / mu)
+        plan = calibrate(budget, [fixed, Request("gradient", 10, ClippedGradient(1.0))], Everything(), 1000)
         assert plan.queries[0].noise_multiplier == 4 / mu
         rest = math.sqrt(10) * 2 / plan.queries[1].noise_multiplier
         assert rest**2 == pytest.approx(0.75 * mu**2, rel=5e-3)
@@ -361,24 +361,38 @@ class TestFixedNoise:
         monkeypatch.setenv("DPADMM_CACHE", str(tmp_path))
         scales = []
         for noise in (40.0, 20.0, 40.0):
-            asks = [Request("snapshot", 1, 1.0, full_data=True, noise_multiplier=noise), Request("gradient", 50, 1.0)]
+            asks = [
+                Request("snapshot", 1, ClippedGradient(1.0), full_data=True, noise_multiplier=noise),
+                Request("gradient", 50, ClippedGradient(1.0)),
+            ]
             scales.append(calibrate(Budget(1.0, 1e-5), asks, Poisson(0.05), 1000).queries[1].noise_multiplier)
         assert scales[0] == scales[2] < scales[1]
 
     @pytest.mark.parametrize("noise", [0.0, -1.0, math.nan, math.inf])
     def test_impossible_noise_is_refused(self, noise):
-        asks = [Request("gradient", 1, 1.0, noise_multiplier=noise), Request("snapshot", 1, 1.0)]
+        asks = [
+            Request("gradient", 1, ClippedGradient(1.0), noise_multiplier=noise),
+            Request("snapshot", 1, ClippedGradient(1.0)),
+        ]
         with pytest.raises(InvalidParameter):
             calibrate(Budget(1.0, 1e-5), asks, Everything(), 100)
 
     def test_nothing_left_to_calibrate_is_refused(self):
         with pytest.raises(InvalidParameter, match="fixed"):
-            calibrate(Budget(1.0, 1e-5), [Request("gradient", 1, 1.0, noise_multiplier=9.0)], Everything(), 100)
+            calibrate(
+                Budget(1.0, 1e-5),
+                [Request("gradient", 1, ClippedGradient(1.0), noise_multiplier=9.0)],
+                Everything(),
+                100,
+            )
 
     def test_fixed_noise_beyond_the_budget_is_refused(self):
         from dpadmm.errors import CannotCertify
 
-        asks = [Request("gradient", 1, 1.0, noise_multiplier=0.5), Request("snapshot", 1, 1.0)]
+        asks = [
+            Request("gradient", 1, ClippedGradient(1.0), noise_multiplier=0.5),
+            Request("snapshot", 1, ClippedGradient(1.0)),
+        ]
         with pytest.raises(CannotCertify):
             calibrate(Budget(1.0, 1e-5), asks, Everything(), 100)
 
@@ -461,8 +475,8 @@ class TestAudit:
     @pytest.mark.parametrize("claim", [0.2, 1.0])
     def test_honest_steps_stay_below_their_claim(self, claim):
         for request, ask in (
-            (Request("feature moment", 1, 1.0, statistic=FeatureMoment()), self.moment),
-            (Request("quantile counts", 1, 1.0, statistic=CountsBelow(2, 1)), self.counts),
+            (Request("feature moment", 1, FeatureMoment()), self.moment),
+            (Request("quantile counts", 1, CountsBelow(2, 1)), self.counts),
         ):
             found = self.audited(*self.pair(request, claim), ask)
             assert found <= claim
@@ -477,7 +491,7 @@ class TestAudit:
         )
         honest = type(statistic).reach
         with mock.patch.object(type(statistic), "reach", lambda own, relation: honest(own, relation) / 2):
-            assert self.audited(*self.pair(Request(kind, 1, 1.0, statistic=statistic)), ask) > 1.3
+            assert self.audited(*self.pair(Request(kind, 1, statistic)), ask) > 1.3
 
 
 def test_a_model_with_steps_is_audited_in_parts():

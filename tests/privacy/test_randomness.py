@@ -21,6 +21,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import make_sampler
 from dpadmm.problem import Logistic
 from dpadmm.randomness import NOISE_BLOCK, NoiseStream, SamplingStream, Streams, make_streams
@@ -106,7 +107,9 @@ class TestFork:
     @ignore_fork_warning
     def test_an_oracle_notices_even_a_fork_behind_the_back_of_python(self):
         """Streams rely on being told of forks; an oracle asks the system, and then asks no stream."""
-        plan = calibrate(Budget(1.0, 1e-6), [Request("gradient", 2, 1.0)], make_sampler("fixed", N, 10), N)
+        plan = calibrate(
+            Budget(1.0, 1e-6), [Request("gradient", 2, ClippedGradient(1.0))], make_sampler("fixed", N, 10), N
+        )
         oracle = PrivateOracle(LocalRows(X, 2.0 * Y - 1.0, Logistic()), plan, make_streams(None))
         oracle.gradient(np.zeros(D))
 

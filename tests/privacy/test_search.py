@@ -39,6 +39,7 @@ from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import release_digest, verify
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import CentredScore
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, verify_any_plan
 from dpadmm.privacy.wording import rounded_up
@@ -490,7 +491,7 @@ class TestScore:
 
     @pytest.mark.statistical
     def test_the_noise_is_the_planned_one(self):
-        plan = calibrate(Budget(1.0, 1e-4), [Request("score", 1, 0.5)], Everything(), 75)
+        plan = calibrate(Budget(1.0, 1e-4), [Request("score", 1, CentredScore(0.5))], Everything(), 75)
         rows = self.rows(X[:75], 2.0 * Y[:75] - 1, Accuracy())
         point = np.array([1.0, 0, 0, 0, 0])
         answers = [PrivateOracle(rows, plan, make_streams()).score(point) for _ in range(1500)]
@@ -501,7 +502,7 @@ class TestScore:
         assert np.std(answers) == pytest.approx(spread, rel=5 / math.sqrt(2 * 1500))
 
     def test_the_barrier_admits_one_score_of_all_rows(self):
-        plan = calibrate(Budget(1.0, 1e-4), [Request("score", 1, 0.5)], Everything(), 75)
+        plan = calibrate(Budget(1.0, 1e-4), [Request("score", 1, CentredScore(0.5))], Everything(), 75)
         rows, point = self.rows(X[:75], 2.0 * Y[:75] - 1, Accuracy()), np.zeros(5)
         oracle = PrivateOracle(rows, plan, make_streams())
         oracle.score(point)

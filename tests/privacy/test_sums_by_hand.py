@@ -10,8 +10,8 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import GradientDifference, RowMoments
 from dpadmm.privacy.sampling import Batch, Everything
-from dpadmm.privacy.statistics import RowMoments
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy, ClippedLoss
@@ -122,7 +122,7 @@ def test_differences_are_of_gradients_clipped_to_half_of_what_the_plan_allows(fo
     def slope(row, sign, at):
         return -sign * row / (1.0 + np.exp(sign * (row @ at)))
 
-    plan = calibrate(Budget(1e4, 1e-5), [Request("difference", 3, 2 * clip, scalable=True)], Everything(), n)
+    plan = calibrate(Budget(1e4, 1e-5), [Request("difference", 3, GradientDifference(2 * clip))], Everything(), n)
     oracle = PrivateOracle(LocalRows(form(X), y, Logistic()), plan, make_streams(0))
     noise = plan.queries[0].noise_multiplier
     for cap in (2 * clip, 0.3, 0.05):

@@ -24,8 +24,8 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import FeatureCurvature
 from dpadmm.privacy.sampling import SAMPLERS, make_sampler
-from dpadmm.privacy.statistics import FeatureCurvature
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
@@ -141,7 +141,7 @@ def test_nothing_depends_on_the_data_in_any_format(form, solver, tmp_path):
 
 @pytest.mark.parametrize("form", ["float32", "csr", "csr-float32", "lists"])
 def test_nothing_but_the_release_of_a_curvature_depends_on_the_data(form):
-    request = Request("curvature", 1, 1.0, statistic=FeatureCurvature())
+    request = Request("curvature", 1, FeatureCurvature())
     plan = calibrate(Budget(1.0, 1e-3), [request], make_sampler("full", N, N), N)
 
     def seen(X, y, stub):

@@ -16,7 +16,7 @@ from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.statistics import JointMoments, RowMoments
+from dpadmm.privacy.questions import ClippedGradient, JointMoments, RowMoments
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams
@@ -191,20 +191,20 @@ def test_the_ledger_is_exact_and_the_promise_kept(fitted):
     plan = fitted.plan_
     distance = plan.budget.relation.record_distance
     squared = sum(query.count * (distance / query.noise_multiplier) ** 2 for query in plan.queries)
-    assert [type(query.statistic) for query in plan.queries] == [RowMoments, type(None)]
+    assert [type(query.question) for query in plan.queries] == [RowMoments, ClippedGradient]
     assert gaussian_epsilon(math.sqrt(squared), 1e-6) <= 1.0
     assert math.sqrt(squared) == pytest.approx(gaussian_shift(1.0, 1e-6), rel=2e-3)
     for query in plan.queries:
-        assert query.statistic is None or query.clip_norm == query.statistic.reach(plan.budget.relation)
+        assert query.clip_norm == query.question.reach(plan.budget.relation)
 
 
 def standardised(plan, oracle=PrivateOracle):
     """Answers to the moment query: noise of standard deviation one around the exact sums."""
     X, y = text()
     rows, query = LocalRows(X[:, :400], 2.0 * y - 1, Logistic(), row_norm=8.0), plan.query("moments")
-    weights = (1.0, query.statistic.mean, query.statistic.diagonal, query.statistic.length)
+    weights = (1.0, query.question.mean, query.question.diagonal, query.question.length)
     answers = oracle(rows, plan, make_streams(0)).row_moments()
-    exact = rows.row_moment_sums(query.statistic)
+    exact = rows.row_moment_sums(query.question)
     scale = query.noise_multiplier * query.clip_norm
     return np.concatenate([
         (answer * math.sqrt(weight or 1.0) * query.denominator - total) / scale
@@ -249,7 +249,7 @@ def test_row_moments_are_answered_once_and_only_as_planned(fitted):
     for change in (
         {"clip_norm": 0.9 * query.clip_norm},
         {"statistic": JointMoments(0.5, 1, 0.5)},
-        {"clip_norm": 1e-3, "statistic": Cheap(0.5, 0.0, 0.1, 1, 0.5)},
+        {"clip_norm": 1e-3, "question": Cheap(0.5, 0.0, 0.1, 1, 0.5)},
     ):
         queries = tuple(replace(q, **change) if q is query else q for q in plan.queries)
         broken = PrivateOracle(LocalRows(X, 2.0 * y - 1, Logistic()), replace(plan, queries=queries), make_streams(0))

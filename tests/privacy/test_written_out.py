@@ -25,6 +25,7 @@ from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.problem import Constraint, Logistic, Problem, Zero
 from dpadmm.problem.program import Program
@@ -58,7 +59,7 @@ class TestRounding:
     def test_the_grid_comes_from_the_planned_number_of_rows(self, actual):
         """Add-remove allows four times 10⁹ rows, so γ = 2⌊log₂(2·4·10⁹·2⁻⁵¹)⌋ = 2⁻¹⁹; from the true number: 2⁻²³."""
         n, total = 10**9, np.random.default_rng(0).uniform(size=300)
-        query = Query("gradient", 1, 1.0, Everything(), float(n), 2.0)
+        query = Query("gradient", 1, 1.0, Everything(), float(n), 2.0, ClippedGradient(1.0))
         plan = Plan(Budget(1.0, 1e-10, Relation.ADD_REMOVE), n, (query,), "gaussian", 1.0, "none")
         rows = SimpleNamespace(n_rows=actual, n_features=300, point_shape=(300,), gradient_sum=lambda *_: total)
         counts = PrivateOracle(rows, plan, make_streams(0)).gradient(np.zeros(300)) * n * 2.0**19
@@ -85,7 +86,7 @@ class TestExactNoise:
         distance = Fraction(entries, 24 * deviation**2)
         allowed = int(Fraction(1e-6) * Fraction(delta) / (Fraction(1 + math.exp(epsilon)) * distance))
         assert 3 < allowed < 9000
-        query = Query("gradient", allowed + 1, 1.0, Everything(), 64.0, 2.0)
+        query = Query("gradient", allowed + 1, 1.0, Everything(), 64.0, 2.0, ClippedGradient(1.0))
         budget = Budget(epsilon, delta)
         plan = Plan(budget, 64, (query,), "gaussian", epsilon, "none", Arithmetic.EXACT)
         # A deviation of 2·1 in units of 2⁻¹⁶, and a hair less so that it is rounded up to 2¹⁷ and not beyond.
@@ -101,7 +102,7 @@ class TestExactNoise:
 
     @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.3, 1e-3)])
     def test_calibration_spends_only_what_the_reserve_leaves_of_delta(self, epsilon, delta):
-        requests = [Request("gradient", 3, 1.0, full_data=True)]
+        requests = [Request("gradient", 3, ClippedGradient(1.0), full_data=True)]
         plan = calibrate(Budget(epsilon, delta), requests, Everything(), 64, arithmetic=Arithmetic.EXACT)
         shift = math.sqrt(3) * 2 / plan.queries[0].noise_multiplier
         assert plan.epsilon_achieved == pytest.approx(epsilon_of_gaussian(shift, delta * (1 - 1e-6)), rel=2e-8)

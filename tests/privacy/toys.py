@@ -11,6 +11,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import make_sampler
 from dpadmm.problem import Squared
 from dpadmm.randomness import make_streams
@@ -59,14 +60,16 @@ def tilted(n: int) -> tuple[LocalRows, LocalRows]:
 def make_plan(sampler, n, batch_size, budget=(1.0, 0.05), relation="replace-one", count=1):
     """A certified plan of `count` gradient queries of clip 1; `sampler` is a name or a sampler."""
     chosen = make_sampler(sampler, n, batch_size) if isinstance(sampler, str) else sampler
-    return calibrate(Budget(*budget, relation), [Request("gradient", count, 1.0)], chosen, n, cache=False)
+    return calibrate(
+        Budget(*budget, relation), [Request("gradient", count, ClippedGradient(1.0))], chosen, n, cache=False
+    )
 
 
 def make_vr_plan(sampler, n, batch_size, budget=(1.0, 0.05)):
     """One snapshot and one difference, as DP-VRADMM asks for them."""
     requests = [
-        Request("snapshot", 1, 1.0, full_data=True),
-        Request("difference", 1, 2.0, relative_noise=0.8, scalable=True),
+        Request("snapshot", 1, ClippedGradient(1.0), full_data=True),
+        Request("difference", 1, GradientDifference(2.0), relative_noise=0.8),
     ]
     return calibrate(Budget(*budget), requests, make_sampler(sampler, n, batch_size), n, cache=False)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 

@@ -64,7 +64,7 @@ def test_wide_tables_are_learned_from(penalty):
         3.0, 1e-6, classes=[0, 1, 2], penalty=penalty, alpha=1e-4, groups=groups, steps=8, random_state=0
     )
     assert model.fit(X, np.digitize(score, [-0.1, 0.1])).score(X, np.digitize(score, [-0.1, 0.1])) > 0.6
-    assert model.plan_.query("moments").statistic.name == "row-moments"
+    assert model.plan_.query("moments").question.name == "row-moments"
 
 
 def test_wide_regression_learns():

@@ -123,7 +123,7 @@ def test_more_features_than_a_square_matrix_fits_in_memory(make, penalty):
     X = sparse.csr_matrix((np.ones(10_000), (rows, columns)), shape=(500, 200_000))
     model = fit(make, X, penalty=penalty, steps=5)
     assert model.privacy_.solver == "auto"
-    assert model.plan_.query("moments").statistic.name == "row-moments"
+    assert model.plan_.query("moments").question.name == "row-moments"
 
 
 class TestRoom:

@@ -11,7 +11,7 @@ from dpadmm.errors import QueryRefused
 from dpadmm.oracles.exact import ExactOracle
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.clipping import SAFETY
-from dpadmm.privacy.statistics import STATISTICS, FeatureCurvature, statistic_from_dict, statistic_to_dict
+from dpadmm.privacy.questions import STATISTICS, FeatureCurvature, statistic_from_dict, statistic_to_dict
 from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.scores import Accuracy

@@ -11,7 +11,7 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.kernels import compiled, reference
 from dpadmm.privacy.arithmetic import shortest_run
-from dpadmm.privacy.statistics import JointMoments
+from dpadmm.privacy.questions import JointMoments
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows import local, wide

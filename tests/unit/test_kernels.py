@@ -26,6 +26,8 @@ from dpadmm.estimators.work import work_of
 from dpadmm.kernels import Work, caches, compiled, jit, reference, slopes, sources, threads
 from dpadmm.kernels.clipping import SAFETY, clip_slopes
 from dpadmm.kernels.codes import HUBER, HUBERISED_HINGE, LOGISTIC, SOFTMAX, SQUARED
+from dpadmm.privacy.passage import Passage
+from dpadmm.privacy.questions import ClippedGradient, HiddenWalk
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import (
     L1,
@@ -684,7 +686,10 @@ class TestTheRule:
         assert kernels.choose(Work(30, 290_000, 55, "dense")) == "compiled"
 
     def test_the_loop_is_the_one_that_reads_the_rows(self):
-        gradient, hidden = (SimpleNamespace(readings=3, denominator=10.0, passage=each) for each in (None, object()))
+        gradient, hidden = (
+            SimpleNamespace(readings=3, denominator=10.0, question=each)
+            for each in (ClippedGradient(1.0), HiddenWalk(1.0, Passage(3, 1.0, 1.0, 1.0)))
+        )
         X = np.eye(4)
         assert work_of(gradient, 4, X).loop == "dense"
         assert work_of(gradient, 4, sparse.csr_matrix(X)).loop == "sparse"

@@ -10,6 +10,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch, make_sampler
 from dpadmm.problem import HuberisedHinge, Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
@@ -33,7 +34,9 @@ def held(loss=None, dtype=np.float64, rowmap=None, **more):
 
 
 def oracle_over(rows, size=50):
-    plan = calibrate(Budget(1.0, 1e-6), [Request("gradient", 1, 0.5)], make_sampler("fixed", N, size), N)
+    plan = calibrate(
+        Budget(1.0, 1e-6), [Request("gradient", 1, ClippedGradient(0.5))], make_sampler("fixed", N, size), N
+    )
     return PrivateOracle(rows, plan, make_streams(1))
 
 

@@ -17,6 +17,7 @@ from dpadmm.estimators import DPLogisticRegression, DPSearchCV
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording.assumption_words import WORDS, Phrase
@@ -38,7 +39,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def plan() -> Plan:
-    return calibrate(Budget(1.0, 1e-5), [Request("gradient", 10, 1.0)], Everything(), 1000)
+    return calibrate(Budget(1.0, 1e-5), [Request("gradient", 10, ClippedGradient(1.0))], Everything(), 1000)
 
 
 def report(names: tuple[str, ...] = ("age", "<b>$x^2$</b>", "=cmd()"), seeded: bool = False) -> Report:

@@ -9,8 +9,8 @@ from scipy import sparse
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, kernels, load_model
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.questions import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.rows.local import LocalRows
 

@@ -15,6 +15,7 @@ from dpadmm.audit.neighbours import Forgery
 from dpadmm.audit.searched import RowScores, RowTrains
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.randomness import SelectionStream, Streams
 
@@ -47,7 +48,7 @@ def attacks_on(model: PrivateLinearModel, plan: Plan | SearchPlan, stream: Selec
 
 
 def _of_a_fit(model: PrivateLinearModel, plan: Plan) -> list[HiddenRun | Interrogation]:
-    shown = tuple(query for query in plan.queries if query.passage is None)
+    shown = tuple(query for query in plan.queries if not isinstance(query.question, HiddenWalk))
     hidden = [HiddenRun(plan)] if len(shown) < len(plan.queries) else []
     groups = [shown, *((query,) for query in shown)] if len(shown) > 1 else [shown] if shown else []
     pairs = Forgery(model, plan).pairs()

@@ -19,6 +19,7 @@ from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Squared
@@ -50,12 +51,12 @@ class HiddenRun:
     spread = 1.0
 
     def __init__(self, plan: Plan) -> None:
-        (query,) = (query for query in plan.queries if query.passage is not None)
-        assert query.passage is not None
-        recorded: Passage = query.passage
+        ((query, recorded),) = (
+            (query, query.question.passage) for query in plan.queries if isinstance(query.question, HiddenWalk)
+        )
         self._program = smallest_program(recorded)
         passage = Passage.of(Footing.of(self._program, recorded.n_rows, query.count, query.clip_norm))
-        self._plan = replace(plan, queries=(replace(query, passage=passage),))
+        self._plan = replace(plan, queries=(replace(query, question=HiddenWalk(query.clip_norm, passage)),))
         # The passage of the small program is no worse than the recorded one; the accountant is asked all the same.
         verify_plan(self._plan)
         self._tables = tuple(_one_pulled(query, passage.n_rows, sign) for sign in (1.0, -1.0))

@@ -59,8 +59,8 @@ class Interrogation:
         self._plan, self._tables, self._rowmap = plan, pair.tables, rowmap
         PrivateOracle(pair.tables[0], plan, make_streams())  # refuses what would be refused in every run
         questioner = Questioner(plan, pair)
-        statistics = [query for query in plan.queries if query.statistic is not None]
-        sums = [query for query in plan.queries if query.statistic is None]
+        statistics = [query for query in plan.queries if query.question.proof is not None]
+        sums = [query for query in plan.queries if query.question.proof is None]
         self._before = [questioner.about(query, pair.tables) for query in statistics]
         self._coordinates: Array | SpikedMap | None = None
         self._after = [questioner.about(query, pair.tables) for query in sums]

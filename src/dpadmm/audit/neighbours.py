@@ -14,8 +14,8 @@ from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.lattice_rows import LatticeRows

@@ -16,10 +16,12 @@ from dpadmm.audit.witness import ALL, log_density
 from dpadmm.errors import QueryRefused
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.statistics import (
+from dpadmm.privacy.questions import (
+    ClippedGradient,
     CountsBelow,
     FeatureCurvature,
     FeatureMoment,
+    GradientDifference,
     JointMoments,
     RowMoments,
     SecondMoment,
@@ -104,7 +106,7 @@ class Questioner:
 
     def about(self, query: Query, tables: tuple[OneAmongZeros, OneAmongZeros]) -> Question:
         """The query where the two tables, in the coordinates they are seen in, lie furthest apart."""
-        statistic = query.statistic
+        statistic = query.question
         if isinstance(statistic, CountsBelow):
             return self._counts(query, statistic)
         if isinstance(statistic, FeatureMoment):
@@ -117,9 +119,13 @@ class Questioner:
             return self._curvatures(query)
         if isinstance(statistic, JointMoments | RowMoments):
             return self._moments(query, statistic)
-        if statistic is not None or query.passage is not None or query.kind == "score":
+        if not isinstance(statistic, (ClippedGradient, GradientDifference)):
             raise QueryRefused(f"no question is known for {query.kind!r} queries")
-        return self._differences(query, tables) if query.scalable else self._gradients(query, tables)
+        return (
+            self._differences(query, tables)
+            if isinstance(statistic, GradientDifference)
+            else self._gradients(query, tables)
+        )
 
     # -- statistics --------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.kernels import Work
 from dpadmm.kernels.engine import Name
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.questions import HiddenWalk, Question
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.checks import count
@@ -256,9 +257,13 @@ def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:
 def _asked(plan: Plan) -> list[tuple[Any, ...]]:
     """What a plan asks for, whatever the noise."""
     return [
-        (query.kind, query.count, query.clip_norm, query.sampler, query.scalable, query.statistic)
+        (query.kind, query.count, query.clip_norm, query.sampler, _whatever_the_passage(query.question))
         for query in plan.queries
     ]
+
+
+def _whatever_the_passage(question: Question[Any]) -> Question[Any] | str:
+    return question.name if isinstance(question, HiddenWalk) else question
 
 
 def _no_attack(checked: CheckedModel, refusal: QueryRefused) -> NoAttack:

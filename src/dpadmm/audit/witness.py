@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.program import Program
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.lattice_sum import Sum, as_numbers
@@ -74,7 +74,7 @@ class Witness:
 
     def moments(self) -> tuple[Array, Array]:
         (correlation, second), query = self._oracle.moments(), self._query("moments")
-        statistic = query.statistic
+        statistic = query.question
         assert isinstance(statistic, JointMoments), "the oracle answered what the plan does not contain"
         sums = [rows.moment_sums(statistic) for rows in self._tables]
         self._weigh("correlation", query, query.clip_norm, correlation, [first for first, _ in sums])
@@ -84,7 +84,7 @@ class Witness:
 
     def row_moments(self) -> tuple[Array, ...]:
         answers, query = self._oracle.row_moments(), self._query("moments")
-        statistic = query.statistic
+        statistic = query.question
         assert isinstance(statistic, RowMoments), "the oracle answered what the plan does not contain"
         weights = (1.0, statistic.mean, statistic.diagonal, statistic.length)
         for answer, weight, *sums in zip(

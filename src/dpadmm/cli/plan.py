@@ -64,7 +64,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
     from dpadmm.privacy.split import split_of
 
     plan = recipe.plan
-    shown = plan.query("gradient") or next(query for query in plan.queries if query.statistic is None)
+    shown = plan.query("gradient") or next(query for query in plan.queries if query.question.proof is None)
     described = plan.to_dict()
     return {
         "epsilon": plan.budget.epsilon,

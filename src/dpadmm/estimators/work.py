@@ -9,10 +9,11 @@ from scipy.sparse import issparse
 
 from dpadmm.kernels import Loop, Work
 from dpadmm.privacy.plan import Query
+from dpadmm.privacy.questions import HiddenWalk
 
 
 def work_of(query: Query, n_features: int, table: Any, times: float = 1.0) -> Work:
     """What a query reads if its plan is carried out, or expected to be, so many times."""
     rows: Loop = "sparse" if issparse(table) else "dense"
-    loop = rows if query.passage is None else "visits"
+    loop = "visits" if isinstance(query.question, HiddenWalk) else rows
     return Work(math.ceil(times * query.readings), query.denominator, n_features, loop)

@@ -25,15 +25,19 @@ from dpadmm.privacy.events import Event
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.sampling import Batch, Everything, Permutation
-from dpadmm.privacy.statistics import (
+from dpadmm.privacy.questions import (
+    CentredScore,
+    ClippedGradient,
     CountsBelow,
     FeatureCurvature,
     FeatureMoment,
+    GradientDifference,
+    HiddenWalk,
     JointMoments,
     RowMoments,
     SecondMoment,
 )
+from dpadmm.privacy.sampling import Batch, Everything, Permutation
 from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
@@ -104,7 +108,8 @@ class PrivateOracle:
         """
         with self._turn(self._seen):
             query = self._admit(kind, x, anchor)
-            if not query.scalable or not 0 <= clip_norm <= query.clip_norm:
+            scalable = isinstance(query.question, GradientDifference)
+            if not scalable or not 0 <= clip_norm <= query.clip_norm:
                 raise QueryRefused(
                     f"the plan's {kind!r} query allows a clip between 0 and {query.clip_norm:g}, if scalable"
                 )
@@ -120,7 +125,7 @@ class PrivateOracle:
         """Noisy means of label ⊗ row and of row rowᵀ, released as one vector; the plan says how they are weighed."""
         with self._turn():
             query = self._admit("moments")
-            statistic = query.statistic
+            statistic = query.question
             if type(statistic) is not JointMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
             correlation, second = self._rows.moment_sums(statistic)
@@ -132,7 +137,7 @@ class PrivateOracle:
         """Noisy means of label ⊗ row, row, row∘row and ‖row‖², released as one vector; empty where not planned."""
         with self._turn():
             query = self._admit("moments")
-            statistic = query.statistic
+            statistic = query.question
             if type(statistic) is not RowMoments or statistic.outputs != self._outputs:
                 raise QueryRefused("the plan's moments are not those of this loss")
             parts = self._rows.row_moment_sums(statistic)
@@ -148,7 +153,7 @@ class PrivateOracle:
         """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
         with self._turn():
             query = self._admit("second moment")
-            if type(query.statistic) is not SecondMoment:
+            if type(query.question) is not SecondMoment:
                 raise QueryRefused("the plan's query is no second moment")
             return self.release(query, query.clip_norm, self._seen.second_moment_sum())
 
@@ -159,7 +164,7 @@ class PrivateOracle:
         """
         with self._turn():
             query = self._admit("curvature")
-            if type(query.statistic) is not FeatureCurvature:
+            if type(query.question) is not FeatureCurvature:
                 raise QueryRefused("the plan's query is no curvature")
             if not x.shape == weights.shape == self._rows.point_shape == (self._rows.n_features,):
                 raise QueryRefused("a curvature is asked for at one coefficient and with one weight a feature")
@@ -172,7 +177,7 @@ class PrivateOracle:
         """Noisy mean of row rowᵀ for the mapped rows divided by their declared norm."""
         with self._turn():
             query = self._admit("feature moment")
-            if type(query.statistic) is not FeatureMoment or not isinstance(self._rows, Preparable):
+            if type(query.question) is not FeatureMoment or not isinstance(self._rows, Preparable):
                 raise QueryRefused("the plan's query is no feature moment")
             return self.release(query, query.clip_norm, self._rows.feature_moment_sum())
 
@@ -180,7 +185,7 @@ class PrivateOracle:
         """Noisy shares of the rows whose features are at most the public `thresholds`, (levels, features)."""
         with self._turn():
             query = self._admit("quantile counts")
-            statistic = query.statistic
+            statistic = query.question
             if type(statistic) is not CountsBelow or thresholds.shape != (statistic.levels, statistic.features):
                 raise QueryRefused("the plan's counts are of other features or thresholds")
             if not np.isfinite(thresholds).all() or not isinstance(self._rows, Preparable):
@@ -212,7 +217,7 @@ class PrivateOracle:
             if not isinstance(self._rows, Visited) or type(program) is not Program:
                 raise QueryRefused("rows that are only summed, or a program that is not the library's own")
             footing = Footing.of(program, self._rows.n_rows, query.count, query.clip_norm)
-            if query.passage is None or query.passage != Passage.of(footing):
+            if not isinstance(query.question, HiddenWalk) or query.question.passage != Passage.of(footing):
                 raise QueryRefused("the program differs from the one the plan was certified for")
             if self._program is not None and self._program is not program:
                 raise QueryRefused("all passes of a plan follow one program")
@@ -347,7 +352,7 @@ class PrivateOracle:
         if kind not in self._sound:
             self._require_sound(query)
             self._sound.add(kind)
-        if (query.statistic is None and query.passage is None) != bool(points):
+        if isinstance(query.question, (ClippedGradient, GradientDifference, CentredScore)) != bool(points):
             raise QueryRefused(f"the plan's {kind!r} query is of another sort")
         for point in points:
             if point.shape != self._seen.point_shape:
@@ -363,12 +368,12 @@ class PrivateOracle:
         """What a query must be whenever it is asked. Queries never change, so one look is enough."""
         if not (math.isfinite(query.noise_multiplier) and query.noise_multiplier > 0):
             raise QueryRefused("a query without noise is never answered")
-        if query.statistic is not None:
-            if not query.clip_norm >= query.statistic.reach(self._plan.budget.relation):
+        if query.question.reads_all and query.question.proof is not None:
+            if not query.clip_norm >= query.question.reach(self._plan.budget.relation):
                 raise QueryRefused("the plan declares a statistic to move less than it can")
             if type(query.sampler) is not Everything:
                 raise QueryRefused("a statistic reads every row, and the plan counts on a sample")
-        if (query.passage is None) == isinstance(query.sampler, Permutation):
+        if isinstance(query.question, HiddenWalk) != isinstance(query.sampler, Permutation):
             raise QueryRefused("a secret order of all rows belongs to a hidden pass, and only to one")
 
     def _count(self, query: Query) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Everything, Sampler
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.program import FINEST_GRID, Program
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.randomness import make_streams

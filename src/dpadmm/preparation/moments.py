@@ -16,7 +16,7 @@ from dpadmm.preparation.base import BUDGET, PrivateTransformer
 from dpadmm.preparation.cleaning import positive
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.statistics import FeatureMoment
+from dpadmm.privacy.questions import FEATURE_MOMENT, FeatureMoment
 from dpadmm.problem.rowmap import RowMap
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ class MomentTransformer(PrivateTransformer):
     centred: bool
 
     def request(self, n_features: int) -> Request:
-        return Request("feature moment", 1, 1.0, statistic=FeatureMoment())
+        return Request(FEATURE_MOMENT, 1, FeatureMoment())
 
     def _row_map(self, n_features: int) -> RowMap:
         return RowMap.declare(self.row_norm, bool(self.centred), self.bounds, n_features)

@@ -14,7 +14,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.base import BUDGET, SHARE, PrivateTransformer
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.statistics import CountsBelow
+from dpadmm.privacy.questions import QUANTILE_COUNTS, CountsBelow
 from dpadmm.problem.checks import count
 from dpadmm.problem.rowmap import LARGEST_BOUND, RowMap
 
@@ -80,7 +80,7 @@ class PrivateQuantileClipper(PrivateTransformer):
         rounds = count("rounds", self.rounds, minimum=1)
         if rounds > MOST_ROUNDS:
             raise InvalidParameter(f"rounds={rounds}", f"at most {MOST_ROUNDS}", "ask for fewer")
-        return Request("quantile counts", rounds, 1.0, statistic=CountsBelow(n_features, len(self._inner())))
+        return Request(QUANTILE_COUNTS, rounds, CountsBelow(n_features, len(self._inner())))
 
     def public_bounds(self, n_features: int) -> tuple[Array, Array]:
         """Declared bounds within which the quantiles are sought."""

@@ -15,8 +15,9 @@ from dpadmm.privacy.arithmetic import LARGEST_EXACT_MULTIPLIER, Arithmetic
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.sampling import Everything, Permutation, Sampler, sampler_from_dict, sampler_to_dict
-from dpadmm.privacy.statistics import statistic_from_dict, statistic_to_dict
+from dpadmm.privacy.questions import HiddenWalk
+from dpadmm.privacy.questions import stored as stored_questions
+from dpadmm.privacy.sampling import Permutation, Sampler, sampler_from_dict, sampler_to_dict
 from dpadmm.privacy.wording import rounded_down, rounded_up
 from dpadmm.stored import LARGEST_WHOLE
 
@@ -35,7 +36,7 @@ def require_agreement(plan: Plan) -> None:
     Formal guarantees
     -----------------
     Raises `PromiseBroken` unless all queries are of the table of `n_rows` rows, bounded and counted, their noise on a
-    mean follows from that on a sum, each statistic is charged for all it can move, and no more than the budget is said
+    mean follows from that on a sum, each question is charged for all it can move, and no more than the budget is said
     to be spent.
     """
     _require(_whole(plan.n_rows, LARGEST_WHOLE), "whose number of rows is not a whole number from 1 to 2**53")
@@ -63,33 +64,33 @@ def _claims(plan: Plan, query: Query) -> Iterator[tuple[bool, str]]:
     yield _whole(query.count, MOST_RELEASES), f"is not asked from 1 to {MOST_RELEASES:,} times"
     yield SMALLEST_CLIP <= query.clip_norm < math.inf, "has no usable bound on what a row contributes"
     yield 0 < query.noise_multiplier < math.inf, "has no noise, or more than there is"
-    yield _is_as_declared(query), "has a sampler or a statistic that cannot be"
+    yield _is_as_declared(query), "has a sampler or a question that cannot be"
     yield getattr(query.sampler, "n_rows", plan.n_rows) == plan.n_rows, "draws from another number of rows"
     usual = query.sampler.denominator(plan.n_rows)
     yield math.isclose(query.denominator, usual, rel_tol=CLOSE), "is divided by another number than its batches have"
     yield 0 < query.noise_std < math.inf, "has noise on the mean that is no number"
-    hidden = query.passage is not None
+    question = query.question
+    hidden = isinstance(question, HiddenWalk)
     yield hidden == isinstance(query.sampler, Permutation) == (query.kind == NOISY_PASS), "hides no states"
-    if query.passage is not None:
-        yield query.passage.n_rows == plan.n_rows, "visits another number of rows"
-        charged = query.passage.rounding > 0 or plan.arithmetic is Arithmetic.FLOATING
+    if isinstance(question, HiddenWalk):
+        yield question.passage.n_rows == plan.n_rows, "visits another number of rows"
+        charged = question.passage.rounding > 0 or plan.arithmetic is Arithmetic.FLOATING
         yield charged and plan.arithmetic is not Arithmetic.EXACT, "charges no rounding"
-        yield not (query.scalable or query.statistic is not None), "is more than passes"
-    if query.statistic is not None:
-        yield query.clip_norm >= query.statistic.reach(plan.budget.relation), "can move further than it states"
-        yield type(query.sampler) is Everything, "is sampled, but reads every row"
+    yield query.clip_norm >= question.reach(plan.budget.relation), "can move further than it states"
+    yield question.sampler(query.sampler) == query.sampler, "is sampled, but reads every row"
     if plan.arithmetic is Arithmetic.EXACT:
         yield query.noise_multiplier <= LARGEST_EXACT_MULTIPLIER, "has more noise than exact arithmetic can draw"
 
 
 def _is_as_declared(query: Query) -> bool:
-    """Whether sampler and statistic are such as a plan can be stored with: their own checks, and their types."""
+    """Whether sampler and question are such as a plan can be stored with: their own checks, and their types."""
     try:
         sampler = query.sampler == sampler_from_dict(sampler_to_dict(query.sampler))
-        statistic = query.statistic == statistic_from_dict(statistic_to_dict(query.statistic))
+        written = stored_questions.written(query.kind, query.clip_norm, query.question)
+        question = query.question == stored_questions.read(query.kind, query.clip_norm, written)
     except DpadmmError:
         return False
-    return sampler and statistic and _rate(query.sampler) > 0
+    return sampler and question and _rate(query.sampler) > 0
 
 
 def _rate(sampler: Sampler) -> float:

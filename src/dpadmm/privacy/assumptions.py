@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Query
+from dpadmm.privacy.questions import CentredScore, HiddenWalk
 from dpadmm.privacy.split import STEPS
 from dpadmm.stored import entries, exactly, text, whole
 
@@ -100,10 +101,10 @@ class Planned(Protocol):
 def standing_assumptions(plan: Planned) -> tuple[Assumption, ...]:
     """What every statement on this plan rests on."""
     queries = plan.queries
-    searched = any(query.kind == "score" for query in queries)
-    learned = searched or any(isinstance(query.statistic, STEPS) for query in queries)
-    hidden = any(query.passage is not None for query in queries)
-    sampled = any(query.passage is None and query.sampler.name != "full" for query in queries)
+    searched = any(isinstance(query.question, CentredScore) for query in queries)
+    learned = searched or any(isinstance(query.question, STEPS) for query in queries)
+    hidden = any(isinstance(query.question, HiddenWalk) for query in queries)
+    sampled = any(query.sampler.name not in ("full", "permutation") for query in queries)
     rests_on = {
         "declared-beforehand": not learned,
         "declared-but-learned": learned,

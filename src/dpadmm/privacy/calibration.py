@@ -19,10 +19,10 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
-from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.proofs import cited, status
-from dpadmm.privacy.sampling import Everything, Permutation, Sampler
+from dpadmm.privacy.questions import HiddenWalk
+from dpadmm.privacy.sampling import Sampler
 from dpadmm.privacy.wording import rounded_up
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
@@ -76,13 +76,13 @@ def calibrate(
 
     Examples
     --------
-    >>> plan = calibrate(Budget(1.0, 1e-5), [Request("gradient", 10, 1.0)], Everything(), 48842)
+    >>> from dpadmm.privacy.questions import ClippedGradient
+    >>> plan = calibrate(Budget(1.0, 1e-5), [Request("gradient", 10, ClippedGradient(1.0))], Everything(), 48842)
     >>> f"{plan.queries[0].noise_std:.5f}"
     '0.00048'
     """
     budget.require_meaningful(n_rows)
-    requests = [_with_reach(request, budget.relation) for request in requests]
-    _require_usable(requests, sampler, n_rows)
+    _require_usable(budget.relation, requests, sampler, n_rows)
     arithmetic = _arithmetic_of(requests, arithmetic)
     name = default_accountant(_event(requests, sampler, 1.0)) if accountant is None else accountant
     judge = make_accountant(name)
@@ -96,8 +96,9 @@ def calibrate(
     if remember and hit is None:
         plan_cache.write(key, scale, achieved)
     claims = judge.claims(_event(requests, sampler, scale), budget.relation)
-    proofs = status(cited(claims, (request.statistic for request in requests)))
-    return Plan(budget, n_rows, _queries(requests, sampler, n_rows, scale), name, achieved, proofs, arithmetic)
+    proofs = status(cited(claims, (request.question for request in requests)))
+    queries = _queries(budget.relation, requests, sampler, n_rows, scale)
+    return Plan(budget, n_rows, queries, name, achieved, proofs, arithmetic)
 
 
 @singledispatch
@@ -123,14 +124,7 @@ def verify_plan(plan: Plan) -> float:
     return epsilon
 
 
-def _with_reach(request: Request, relation: Relation) -> Request:
-    """A statistic is charged for its reach under the relation of the budget, and reads all rows, whatever was asked."""
-    if request.statistic is None:
-        return request
-    return replace(request, clip_norm=request.statistic.reach(relation), full_data=True)
-
-
-def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) -> None:
+def _require_usable(relation: Relation, requests: Sequence[Request], sampler: Sampler, n_rows: int) -> None:
     if not requests:
         raise InvalidParameter("no request", "at least one request", "let the solver ask for something")
     for request in requests:
@@ -139,17 +133,18 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
             and not isinstance(request.count, bool)
             and 1 <= request.count <= MOST_RELEASES
         )
-        good = whole and SMALLEST_CLIP <= request.clip_norm < math.inf and _positive(request.relative_noise)
+        reach = request.question.reach(relation)
+        good = whole and SMALLEST_CLIP <= reach < math.inf and _positive(request.relative_noise)
         if not (good and _positive(request.noise(1.0))):
             raise InvalidParameter(
-                f"request {request.kind!r} with count {request.count}, clip {request.clip_norm} and relative noise "
+                f"request {request.kind!r} with count {request.count}, clip {reach} and relative noise "
                 f"{request.relative_noise}",
                 f"a whole count from 1 to {MOST_RELEASES:,}, a finite clip of at least 1e-100 and positive noise",
                 "correct the request",
             )
     if all(request.noise_multiplier is not None for request in requests):
         raise InvalidParameter("nothing but requests of fixed noise", "one to calibrate", "leave the noise of one open")
-    planned = {getattr(sampler, "n_rows", n_rows), *(r.passage.n_rows for r in requests if r.passage is not None)}
+    planned = {getattr(each, "n_rows", n_rows) for each in (sampler, *(r.question.sampler(sampler) for r in requests))}
     if planned != {n_rows}:
         raise SchemeMismatch(
             f"Got a sampler made for another number of rows than {n_rows}. Expected the same number. "
@@ -159,7 +154,7 @@ def _require_usable(requests: Sequence[Request], sampler: Sampler, n_rows: int) 
 
 def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmetic:
     """Hidden passes have no integers to sum, and come by themselves."""
-    hidden = [request.passage for request in requests if request.passage is not None]
+    hidden = [request.question for request in requests if isinstance(request.question, HiddenWalk)]
     if not hidden:
         return wanted
     if len(hidden) != len(requests):
@@ -174,12 +169,8 @@ def _arithmetic_of(requests: Sequence[Request], wanted: Arithmetic) -> Arithmeti
             "granular arithmetic",
             "choose another solver, or leave arithmetic out",
         )
-    return _arithmetic_of_passes(hidden)
-
-
-def _arithmetic_of_passes(passages: Sequence[Passage]) -> Arithmetic:
-    """Granular if their rounding is charged. A plan for real numbers is for comparison, and never carried out."""
-    return Arithmetic.GRANULAR if all(passage.rounding > 0 for passage in passages) else Arithmetic.FLOATING
+    # A plan for real numbers, whose rounding is not charged, is for comparison, and never carried out.
+    return Arithmetic.GRANULAR if all(walk.passage.rounding > 0 for walk in hidden) else Arithmetic.FLOATING
 
 
 def _positive(value: float) -> bool:
@@ -192,31 +183,18 @@ def _refuse_mismatch(judge: Accountant, requests: Sequence[Request], sampler: Sa
     judge.check(_event(requests, sampler, 10.0 / quietest), relation)
 
 
-def _sampler_of(request: Request, sampler: Sampler) -> Sampler:
-    if request.passage is not None:
-        return Permutation(request.passage.n_rows)
-    return Everything() if request.full_data else sampler
+def _queries(
+    relation: Relation, requests: Sequence[Request], sampler: Sampler, n_rows: int, scale: float
+) -> tuple[Query, ...]:
+    def query(r: Request) -> Query:
+        drawn_by, reach = r.drawn_by(sampler), r.question.reach(relation)
+        return Query(r.kind, r.count, reach, drawn_by, drawn_by.denominator(n_rows), r.noise(scale), r.question)
 
-
-def _queries(requests: Sequence[Request], sampler: Sampler, n_rows: int, scale: float) -> tuple[Query, ...]:
-    return tuple(
-        Query(
-            r.kind,
-            r.count,
-            r.clip_norm,
-            _sampler_of(r, sampler),
-            _sampler_of(r, sampler).denominator(n_rows),
-            r.noise(scale),
-            r.scalable,
-            r.statistic,
-            r.passage,
-        )
-        for r in requests
-    )
+    return tuple(map(query, requests))
 
 
 def _event(requests: Sequence[Request], sampler: Sampler, scale: float) -> Event:
-    return Event(tuple(query.part for query in _queries(requests, sampler, 1, scale)))
+    return Event(tuple(r.question.part(r.drawn_by(sampler), r.noise(scale), r.count) for r in requests))
 
 
 def _search(judge: Accountant, budget: Budget, requests: Sequence[Request], sampler: Sampler) -> tuple[float, float]:
@@ -310,7 +288,7 @@ def _first_guess(budget: Budget, requests: Sequence[Request], sampler: Sampler) 
         total = 0.0
         for r in requests:
             mu = distance / r.noise(math.exp(log_scale))
-            rate = 1.0 if r.full_data or r.passage is not None else float(getattr(sampler, "rate", 1.0))
+            rate = 1.0 if r.full_data or r.question.reads_all else float(getattr(sampler, "rate", 1.0))
             squared = mu * mu if rate == 1.0 else rate**2 * math.expm1(min(mu * mu, 50.0))
             if sampler.name in ("poisson", "truncated-poisson") and distance == 2.0 and rate < 1.0:
                 squared = 4.0 * rate**2 * math.sinh(min(mu * mu / 4.0, 50.0))

@@ -17,8 +17,9 @@ from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.accountants.library import profile_epsilon
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.passage import Passage
+from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.sampling import Everything
 
 ACCURACY = 0.02
@@ -60,7 +61,7 @@ def compare(budget: Budget, passage: Passage, passes: int = 1) -> Comparison:
     >>> small.subsampling < small.iteration < small.paper < small.composition
     True
     """
-    request = Request("noisy pass", passes, 1.0, full_data=True, passage=passage)
+    request = Request(NOISY_PASS, passes, HiddenWalk(1.0, passage))
     distance = budget.relation.record_distance
 
     def hidden(accountant: str) -> float:
@@ -77,10 +78,10 @@ def compare(budget: Budget, passage: Passage, passes: int = 1) -> Comparison:
 
 def compare_plan(plan: Plan) -> Comparison:
     """The noises beside those of a plan of hidden passes."""
-    query = next((query for query in plan.queries if query.passage is not None), None)
-    if query is None or query.passage is None:
+    query = next((query for query in plan.queries if isinstance(query.question, HiddenWalk)), None)
+    if query is None or not isinstance(query.question, HiddenWalk):
         raise InvalidParameter("a plan without hidden passes", "a plan of solver 'noisy-admm'", "plan that solver")
-    found = compare(plan.budget, query.passage, query.count)
+    found = compare(plan.budget, query.question.passage, query.count)
     return replace(found, iteration=query.noise_multiplier / plan.budget.relation.record_distance)
 
 

@@ -51,7 +51,7 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     judge = make_accountant(default_accountant(event))
     epsilon = _certified(judge, event, plans, delta)
     budget = Budget(epsilon, delta, relation)
-    proofs = status(cited(judge.claims(event, relation), (query.statistic for query in queries)))
+    proofs = status(cited(judge.claims(event, relation), (query.question for query in queries)))
     arithmetic = weakest(plan.arithmetic for plan in plans)
     return Plan(budget, n_rows, queries, judge.name, epsilon, proofs, arithmetic)
 

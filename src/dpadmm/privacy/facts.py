@@ -11,16 +11,21 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.proofs import CITATIONS, SENSITIVITIES
+from dpadmm.privacy.questions import QUESTIONS, CentredScore, ClippedGradient, GradientDifference, HiddenWalk
 from dpadmm.privacy.sampling import SAMPLERS, Permutation
 from dpadmm.privacy.selection.repetitions import Repetitions
-from dpadmm.privacy.statistics import STATISTICS
 from dpadmm.stored import exactly, flag, listed, reading, real, record, text, texts, unreadable, whole
 
 VERSION = 2
 UNITS = ("row",)
 """Whose data is protected."""
 SUBJECTS = ("model", "transformer", "composition")
-HIDDEN_PASSES, CLIPPED, DIFFERENCE, SCORE = "hidden-passes", "clipped-gradient", "gradient-difference", "centred-score"
+HIDDEN_PASSES, CLIPPED, DIFFERENCE, SCORE = (
+    HiddenWalk.name,
+    ClippedGradient.name,
+    GradientDifference.name,
+    CentredScore.name,
+)
 FULL = "full"
 
 Read = TypeVar("Read")
@@ -44,7 +49,7 @@ class QueryFacts:
     Attributes
     ----------
     kind, question
-        The name under which the solver asks, and what is summed: the name of a statistic, or one of this module's.
+        The name under which the solver asks, and the name of the question.
     count, sampler, expected
         How often, over which rows, and how many of them are expected.
     clip, moves, multiplier
@@ -67,7 +72,7 @@ class QueryFacts:
     rounding: float | None = None
 
     def __post_init__(self) -> None:
-        _known(self.question in STATISTICS or self.question in (CLIPPED, DIFFERENCE, SCORE, HIDDEN_PASSES))
+        _known(self.question in QUESTIONS)
         _known(self.sampler in SAMPLERS or self.sampler == Permutation.name)
         _known((self.question == HIDDEN_PASSES) == (self.rounding is not None))
         _known(min(self.expected, self.clip, self.moves, self.multiplier) > 0)

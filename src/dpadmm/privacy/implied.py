@@ -11,10 +11,6 @@ from dpadmm._version import __version__
 from dpadmm.privacy.arithmetic import Arithmetic, weakest
 from dpadmm.privacy.assumptions import Assumption, assumptions_of, standing_assumptions
 from dpadmm.privacy.facts import (
-    CLIPPED,
-    DIFFERENCE,
-    HIDDEN_PASSES,
-    SCORE,
     Facts,
     Outlook,
     QueryFacts,
@@ -26,6 +22,7 @@ from dpadmm.privacy.facts import (
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.proofs import claims_of
+from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.selection.plan import PROOFS, SearchPlan
 from dpadmm.privacy.split import split_of
 
@@ -79,7 +76,7 @@ def query_facts(query: Query, plan: Plan) -> QueryFacts:
     """One query of a plan."""
     return QueryFacts(
         kind=query.kind,
-        question=_question(query),
+        question=query.question.name,
         count=query.count,
         sampler=query.sampler.name,
         expected=query.denominator,
@@ -87,7 +84,7 @@ def query_facts(query: Query, plan: Plan) -> QueryFacts:
         moves=plan.budget.relation.record_distance * query.clip_norm,
         multiplier=query.noise_multiplier,
         discrete=plan.arithmetic is Arithmetic.EXACT,
-        rounding=None if query.passage is None else query.passage.rounding_of(query.noise_multiplier),
+        rounding=_rounding(query),
     )
 
 
@@ -112,14 +109,11 @@ def restated(facts: Facts, plan: Plan | SearchPlan) -> Facts:
     return replace(facts, **{name: getattr(implied, name) for name in (*IMPLIED, "assumptions")})
 
 
-def _question(query: Query) -> str:
-    if query.passage is not None:
-        return HIDDEN_PASSES
-    if query.statistic is not None:
-        return query.statistic.name
-    if query.scalable:
-        return DIFFERENCE
-    return SCORE if query.kind == "score" else CLIPPED
+def _rounding(query: Query) -> float | None:
+    """Of hidden passes alone."""
+    if not isinstance(query.question, HiddenWalk):
+        return None
+    return query.question.passage.rounding_of(query.noise_multiplier)
 
 
 def _search(plan: SearchPlan, candidates: int) -> SearchFacts:

@@ -10,11 +10,11 @@ from typing import Any
 
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.events import Event, GaussianSums, HiddenPasses, Part
-from dpadmm.privacy.passage import Passage
-from dpadmm.privacy.sampling import Sampler, sampler_from_dict, sampler_to_dict
-from dpadmm.privacy.statistics import Statistic, statistic_from_dict, statistic_to_dict
-from dpadmm.stored import exactly, flag, listed, reading, real, record, text, unreadable, whole
+from dpadmm.privacy.events import Event, Part
+from dpadmm.privacy.questions import Question
+from dpadmm.privacy.questions import stored as stored_questions
+from dpadmm.privacy.sampling import Everything, Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.stored import exactly, listed, reading, real, text, unreadable, whole
 
 
 @dataclass(frozen=True)
@@ -24,35 +24,29 @@ class Request:
     Parameters
     ----------
     kind : str
-        Name under which the solver asks: "gradient", "snapshot" or "difference".
+        Name under which the solver asks, for instance "gradient".
     count : int
         How often.
-    clip_norm : float
-        Largest norm of one record's contribution; for a `statistic` calibration replaces it by its reach.
+    question : Question
+        What is asked: what one row contributes, and how far it can move the sum.
     full_data : bool
-        True if the request reads every row whatever the sampler of the fit.
+        True if the request reads every row whatever the sampler of the fit. Some questions always do.
     relative_noise : float
         Noise multiplier relative to the other requests of the same solver: how the budget is split.
-    scalable : bool
-        True if the solver may pass a smaller public clip at each query; the noise shrinks with it, so that the
-        noise multiplier, and hence the event, stays the same.
-    statistic : Statistic or None
-        What is summed, if not clipped gradients.
     noise_multiplier : float or None
         Noise fixed in advance, whatever the rest of the plan: calibration shares what it leaves among the others.
-    passage : Passage or None
-        Of a hidden pass over all rows, one noisy step a row: the public numbers of its accounting.
     """
 
     kind: str
     count: int
-    clip_norm: float
+    question: Question[Any]
     full_data: bool = False
     relative_noise: float = 1.0
-    scalable: bool = False
-    statistic: Statistic | None = None
     noise_multiplier: float | None = None
-    passage: Passage | None = None
+
+    def drawn_by(self, usual: Sampler) -> Sampler:
+        """What draws its rows where a fit usually draws them by `usual`."""
+        return self.question.sampler(Everything() if self.full_data else usual)
 
     def noise(self, scale: float) -> float:
         """The noise multiplier at a scale of the calibration."""
@@ -61,7 +55,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Query:
-    """A request with its sampler, denominator and noise fixed."""
+    """A request with its sampler, denominator and noise fixed.
+
+    `clip_norm` is the reach of the question under the relation of the plan: what its noise is measured by.
+    """
 
     kind: str
     count: int
@@ -69,9 +66,7 @@ class Query:
     sampler: Sampler
     denominator: float
     noise_multiplier: float
-    scalable: bool = False
-    statistic: Statistic | None = None
-    passage: Passage | None = None
+    question: Question[Any]
 
     @property
     def noise_std(self) -> float:
@@ -84,13 +79,11 @@ class Query:
     @property
     def readings(self) -> int:
         """How often rows are read: once a query, and once a row in a hidden pass."""
-        return self.count * (1 if self.passage is None else self.passage.n_rows)
+        return self.count * self.question.rows_read
 
     @property
     def part(self) -> Part:
-        if self.passage is not None:
-            return HiddenPasses(self.passage, self.noise_multiplier, self.count)
-        return GaussianSums(self.sampler, self.noise_multiplier, self.count)
+        return self.question.part(self.sampler, self.noise_multiplier, self.count)
 
 
 @dataclass(frozen=True)
@@ -164,8 +157,7 @@ QUERY = (
     "denominator",
     "noise_multiplier",
     "noise_std",
-    "scalable",
-    "statistic",
+    *stored_questions.FIELDS,
 )
 
 
@@ -188,7 +180,7 @@ def require_digest(fields: dict[str, Any], digest: str) -> None:
 
 
 def _query_to_dict(query: Query) -> dict[str, Any]:
-    described = {
+    return {
         "kind": query.kind,
         "count": query.count,
         "clip_norm": query.clip_norm,
@@ -196,25 +188,21 @@ def _query_to_dict(query: Query) -> dict[str, Any]:
         "denominator": query.denominator,
         "noise_multiplier": query.noise_multiplier,
         "noise_std": query.noise_std,
-        "scalable": query.scalable,
-        "statistic": statistic_to_dict(query.statistic),
+        **stored_questions.written(query.kind, query.clip_norm, query.question),
     }
-    # Absent where there is none, so that the digests of older plans stay what they were.
-    return described if query.passage is None else {**described, "passage": query.passage.to_dict()}
 
 
 def _query_from_dict(fields: dict[str, Any]) -> Query:
-    exactly(fields, "a query", QUERY, ("passage",))
+    exactly(fields, "a query", QUERY, stored_questions.POSSIBLE)
+    kind, clip_norm = text(fields["kind"], "the kind of a query"), real(fields["clip_norm"], "the clip of a query")
     made = Query(
-        text(fields["kind"], "the kind of a query"),
+        kind,
         whole(fields["count"], "the count of a query"),
-        real(fields["clip_norm"], "the clip of a query"),
+        clip_norm,
         sampler_from_dict(fields["sampler"]),
         real(fields["denominator"], "the denominator of a query"),
         real(fields["noise_multiplier"], "the noise of a query"),
-        flag(fields["scalable"], "what is scalable in a query"),
-        statistic_from_dict(fields["statistic"]),
-        record(Passage, fields["passage"], "a passage") if "passage" in fields else None,
+        stored_questions.read(kind, clip_norm, fields),
     )
     if not math.isclose(real(fields["noise_std"], "the noise of a query"), made.noise_std, rel_tol=1e-9):
         raise unreadable("a query", "whose noise on the mean is not that on its sum over its denominator")

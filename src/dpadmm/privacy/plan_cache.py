@@ -20,6 +20,7 @@ from dpadmm._version import __version__
 from dpadmm.files import cache_directory, replacing
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions.stored import question_to_dict
 from dpadmm.privacy.sampling import Sampler, sampler_to_dict
 
 # Raise this number whenever an accountant's arithmetic changes: old entries are then never read again.
@@ -37,7 +38,7 @@ def key(budget: Budget, requests: Sequence[Request], sampler: Sampler, n_rows: i
         "library": __version__,
         "revision": REVISION,
         "budget": [budget.epsilon.hex(), budget.delta.hex(), str(budget.relation)],
-        "requests": [asdict(request) for request in requests],
+        "requests": [{**asdict(request), "question": question_to_dict(request.question)} for request in requests],
         "sampler": sampler_to_dict(sampler),
         "n_rows": n_rows,
         "accountant": accountant,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from dpadmm.privacy.accountants.base import make_accountant
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.statistics import Statistic
+from dpadmm.privacy.questions import Question
 
 CITATIONS: dict[str, str] = {
     "gaussian": "proved (Balle & Wang 2018, Thm 8; docs/proofs/gaussian.md)",
@@ -29,10 +30,14 @@ SENSITIVITIES = "sensitivities"
 """The claim on how far one row moves what is no clipped gradient; its pages follow from the queries."""
 
 
-def cited(claims: Iterable[str], statistics: Iterable[Statistic | None] = ()) -> tuple[str, ...]:
-    """The citations of claims, and the pages on the statistics that are asked."""
-    pages = dict.fromkeys(statistic.proof for statistic in statistics if statistic is not None)
-    return (*(CITATIONS[claim] for claim in claims), *of_pages(pages))
+def cited(claims: Iterable[str], questions: Iterable[Question[Any]] = ()) -> tuple[str, ...]:
+    """The citations of claims, and the pages on the sensitivities of what is asked."""
+    return (*(CITATIONS[claim] for claim in claims), *of_pages(pages_of(questions)))
+
+
+def pages_of(questions: Iterable[Question[Any]]) -> tuple[str, ...]:
+    """The pages that prove how far a row moves an answer; none where contributions are clipped, and no more is used."""
+    return tuple(dict.fromkeys(question.proof for question in questions if question.proof is not None))
 
 
 def of_pages(pages: Iterable[str]) -> tuple[str, ...]:
@@ -54,13 +59,13 @@ def status(citations: Iterable[str]) -> str:
 
 def citations_of(plan: Plan) -> tuple[str, ...]:
     """The citations of what certifies a plan of a fit."""
-    return cited(accountant_claims(plan), (query.statistic for query in plan.queries))
+    return cited(accountant_claims(plan), (query.question for query in plan.queries))
 
 
 def claims_of(plans: Sequence[Plan], more: Iterable[str] = ()) -> tuple[str, ...]:
     """Keys of all claims on which the promise of these plans rests."""
     found = dict.fromkeys((*more, *(claim for plan in plans for claim in accountant_claims(plan))))
-    learned = any(query.statistic is not None for plan in plans for query in plan.queries)
+    learned = any(query.question.proof is not None for plan in plans for query in plan.queries)
     return (*found, *((SENSITIVITIES,) if learned else ()))
 
 

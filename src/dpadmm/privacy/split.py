@@ -15,7 +15,7 @@ from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Request
-from dpadmm.privacy.statistics import CountsBelow, FeatureMoment
+from dpadmm.privacy.questions import CountsBelow, FeatureMoment
 
 LARGEST_SHARE = 0.9
 """Of all steps together: beyond it nothing worth the name is left for training."""
@@ -36,7 +36,7 @@ def with_share(request: Request, share: float, budget: Budget) -> Request:
 
     Examples
     --------
-    >>> round(with_share(Request("feature moment", 1, 1.0), 1.0, Budget(1.0, 1e-5)).noise_multiplier, 2)
+    >>> round(with_share(Request("feature moment", 1, FeatureMoment()), 1.0, Budget(1.0, 1e-5)).noise_multiplier, 2)
     7.46
     """
     mu = gaussian_shift(budget.epsilon, budget.delta)
@@ -58,7 +58,7 @@ def remaining(shares: Sequence[float]) -> float:
 
 def split_of(plan: Plan) -> tuple[Part, ...]:
     """The steps of a plan and what is left for training; nothing where there is no training, or no step."""
-    steps = [query for query in plan.queries if isinstance(query.statistic, STEPS)]
+    steps = [query for query in plan.queries if isinstance(query.question, STEPS)]
     if not steps or len(steps) == len(plan.queries):
         return ()
     mu = gaussian_shift(plan.budget.epsilon, plan.budget.delta)

@@ -14,8 +14,8 @@ from scipy.linalg.blas import dsyrk
 from dpadmm.errors import QueryRefused
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_WIDTH
 from dpadmm.privacy.clipping import SAFETY, clip_slopes
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.feature_curvature import require_curvature

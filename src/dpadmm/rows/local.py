@@ -18,8 +18,8 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels import reference
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.privacy.clipping import SAFETY
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.lengths import Matrix
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.program import Program

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dpadmm.errors import QueryRefused, UnsupportedProblem
 from dpadmm.kernels import codes
 from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.losses import Softmax
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap

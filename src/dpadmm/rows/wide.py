@@ -14,8 +14,8 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels.reference import products
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.privacy.arithmetic import shortest_run
+from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.privacy.statistics import JointMoments, RowMoments
 from dpadmm.problem.spiked import SpikedMap
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.norms import row_blocks

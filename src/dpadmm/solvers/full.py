@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.problem.checks import number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -75,7 +76,7 @@ class FullADMM(admm.AveragedADMM):
         return cls(**admm.full_data_schedule(problem, setting, chosen, LONGEST, gain=1 / (1 - momentum)))
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
-        return (Request("gradient", self.steps, clip_norm, full_data=True),)
+        return (Request(GRADIENT, self.steps, ClippedGradient(clip_norm), full_data=True),)
 
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
         step = admm.stable_step(admm.capped(self.step_size, problem), self.beta, problem)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
@@ -57,7 +58,7 @@ class MPADMM(admm.AveragedADMM):
         return cls(**admm.full_data_schedule(problem, setting, chosen, longest=1000))
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
-        return (Request("gradient", self.steps, clip_norm, full_data=True),)
+        return (Request(GRADIENT, self.steps, ClippedGradient(clip_norm), full_data=True),)
 
     def model_gain(self, problem: Problem) -> float:
         """η/(1 + ηβ): how far x moves per unit of gradient, so that Δ_x = 2l/n times this."""

@@ -21,6 +21,7 @@ from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.sampling import Everything
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
@@ -110,7 +111,7 @@ class NoisyADMM(Traits):
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         footing = Footing.of(self._program(problem), self.n_rows, self.steps, clip_norm)
         passage = Passage.of(footing)
-        return (Request(NOISY_PASS, self.steps, clip_norm, full_data=True, passage=passage),)
+        return (Request(NOISY_PASS, self.steps, HiddenWalk(clip_norm, passage)),)
 
     def init(self, problem: Problem) -> Visiting:
         return Visiting(0, self._program(problem))
@@ -139,5 +140,5 @@ def _expected_noise(program: Program, setting: Setting, passes: int) -> float:
     delta = min(USUAL_DELTA, 0.5 / setting.n_rows)
     budget = Budget(max(gaussian_epsilon(setting.gaussian_mu, delta), 1e-3), delta)
     footing = Footing.of(program, setting.n_rows, passes, setting.clip_norm)
-    request = Request(NOISY_PASS, passes, setting.clip_norm, passage=Passage.of(footing))
+    request = Request(NOISY_PASS, passes, HiddenWalk(setting.clip_norm, Passage.of(footing)))
     return calibrate(budget, [request], Everything(), setting.n_rows).queries[0].noise_std

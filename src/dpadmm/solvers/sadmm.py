@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -69,7 +70,7 @@ class SADMM(admm.AveragedADMM):
         return cls(**{"steps": steps, "step_size": step_size, "beta": beta, "averaging": averaging, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
-        return (Request("gradient", self.steps, clip_norm),)
+        return (Request(GRADIENT, self.steps, ClippedGradient(clip_norm)),)
 
     def eta(self, t: int, problem: Problem) -> float:
         """Step size number t (from 1)."""

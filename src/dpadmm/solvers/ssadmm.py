@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -70,7 +71,7 @@ class SSADMM(admm.AveragedADMM):
         return cls(**{**fields, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
-        return (Request("gradient", self.steps, clip_norm),)
+        return (Request(GRADIENT, self.steps, ClippedGradient(clip_norm)),)
 
     def eta(self, t: int, problem: Problem) -> float:
         """Step size number t (from 1)."""

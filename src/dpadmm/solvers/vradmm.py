@@ -18,6 +18,7 @@ import numpy as np
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import DIFFERENCE, SNAPSHOT, ClippedGradient, GradientDifference
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
@@ -150,8 +151,8 @@ class VRADMM(Traits):
         """Budget shares l : c between snapshots and differences minimise the noise of their sum."""
         split = self.rate * math.sqrt(self.inner_steps / self.expected_clip)
         return (
-            Request("snapshot", self.epochs, clip_norm, full_data=True),
-            Request("difference", self.steps, 2 * clip_norm, relative_noise=split, scalable=True),
+            Request(SNAPSHOT, self.epochs, ClippedGradient(clip_norm), full_data=True),
+            Request(DIFFERENCE, self.steps, GradientDifference(2 * clip_norm), relative_noise=split),
         )
 
     def eta(self, problem: Problem) -> float:

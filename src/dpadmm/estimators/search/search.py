@@ -32,6 +32,7 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
 from dpadmm.privacy.selection.plan import search_accountant
@@ -253,7 +254,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         least = Budget(LEAST * budget.epsilon, budget.delta, budget.relation)
 
         def bases(single: Budget) -> tuple[Plan, ...]:
-            return (calibrate(single, [Request("gradient", 1, 1.0)], Everything(), 1),)
+            return (calibrate(single, [Request(GRADIENT, 1, ClippedGradient(1.0))], Everything(), 1),)
 
         return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant)
 

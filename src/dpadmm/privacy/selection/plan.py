@@ -15,6 +15,7 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import AIM, LOWEST, bracketed_secant, calibrate, verify_plan
 from dpadmm.privacy.plan import PROMISED, Plan, Query, Request, promised_from_dict, require_digest
 from dpadmm.privacy.proofs import citations_of, cited, status
+from dpadmm.privacy.questions import SCORE, CentredScore
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.bounds import profile_base, profile_epsilon, renyi_certificate
 from dpadmm.privacy.selection.event import Selection
@@ -147,7 +148,7 @@ def calibrate_search(
     def excess(less: float) -> float:
         nonlocal found
         single = Budget(math.exp(-less), budget.delta / repetitions.mean, budget.relation)
-        score = calibrate(single, [Request("score", 1, HALF)], Everything(), n_validation)
+        score = calibrate(single, [Request(SCORE, 1, CentredScore(HALF))], Everything(), n_validation)
         plans = (*_distinct(bases(single)), score)
         epsilon = _total(plans, repetitions, budget, name)
         if epsilon <= budget.epsilon:
@@ -205,8 +206,9 @@ def _claims(plan: SearchPlan) -> Iterator[tuple[bool, str]]:
     """What must hold of the parts of a search, and what is wrong where it does not."""
     single, total, score = plan.base_budget, plan.budget, plan.score.queries
     yield len(plan.bases) > 0, "without a fit"
-    yield len(score) == 1 and score[0].kind == "score" and score[0].count == 1, "that does not score each fit once"
-    whole = type(score[0].sampler) is Everything and score[0].statistic is None and not score[0].scalable
+    scored = len(score) == 1 and type(score[0].question) is CentredScore and score[0].count == 1
+    yield scored, "that does not score each fit once"
+    whole = type(score[0].sampler) is Everything and score[0].question == CentredScore(HALF)
     yield whole and score[0].clip_norm == HALF, "whose scores are not as far apart as they can be"
     yield all(run.budget == single for run in plan.runs), "whose parts promise different things"
     yield single.relation is total.relation, "whose parts promise different things"

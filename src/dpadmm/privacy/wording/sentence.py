@@ -19,7 +19,7 @@ from dpadmm.privacy.facts import (
     Share,
 )
 from dpadmm.privacy.proofs import CITATIONS, SENSITIVITIES, of_pages
-from dpadmm.privacy.statistics import STATISTICS
+from dpadmm.privacy.questions import QUESTIONS
 from dpadmm.privacy.wording.assumption_words import worded
 from dpadmm.privacy.wording.rounding import rounded_down, rounded_up
 
@@ -140,8 +140,8 @@ def query(asked: QueryFacts) -> str:
 
 def proofs(facts: Facts) -> str:
     """Where the proofs are."""
-    questions = [asked.question for asked in facts.asked if asked.question in STATISTICS]
-    pages = of_pages(dict.fromkeys(STATISTICS[question].proof for question in questions))
+    found = dict.fromkeys(QUESTIONS[asked.question].proof for asked in facts.asked)
+    pages = of_pages(page for page in found if page is not None)
     claims = [CITATIONS[claim] for claim in facts.proofs if claim != SENSITIVITIES]
     return "; ".join((*claims, *(pages if SENSITIVITIES in facts.proofs else ())))
 
@@ -174,7 +174,8 @@ def _rows(asked: QueryFacts) -> str:
 
 
 def _summed(question: str) -> str:
-    return f" ({STATISTICS[question].words})" if question in STATISTICS else ""
+    words = QUESTIONS[question].words
+    return f" ({words})" if words else ""
 
 
 def _bound(asked: QueryFacts) -> str:

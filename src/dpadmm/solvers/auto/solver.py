@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.statistics import FeatureCurvature, SecondMoment, Statistic
+from dpadmm.privacy.questions import (
+    CURVATURE,
+    GRADIENT,
+    MOMENTS,
+    SECOND_MOMENT,
+    ClippedGradient,
+    FeatureCurvature,
+    Kind,
+    Question,
+    SecondMoment,
+)
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
@@ -43,6 +53,7 @@ from dpadmm.solvers.auto.wide_rules import WideRules, choose_wide_rules
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 
 Array = NDArray[np.float64]
+REFINING_GRADIENT = Kind[Array]("refining gradient")
 
 MOST_REPLAYED = 1000
 """Features beyond which a replay, which decomposes several d × d matrices, takes longer than most fits."""
@@ -144,7 +155,7 @@ class Auto(Traits):
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
         """Shares of μ² become relative noise: a share f over k releases asks for noise proportional to √(k/f)."""
-        rules, moments = self.rules, self.view.statistic(problem)
+        rules, gradient = self.rules, ClippedGradient(self.rules.cap)
         if rules.curvature_share and (isinstance(rules, WideRules) or not _shows_curvature(problem)):
             raise UnsupportedProblem(
                 "a share of the budget for the curvature along features",
@@ -152,16 +163,16 @@ class Auto(Traits):
                 "leave the rules out",
             )
         refining = min(1, rules.refine_rounds)
-        asked: tuple[tuple[str, int, float, Statistic | None], ...] = (
-            ("moments", 1, rules.moment_share, moments),
-            ("refining gradient", rules.refine_rounds, rules.refine_share, None),
-            ("second moment", refining, rules.spectrum_share, SecondMoment()),
-            ("curvature", int(rules.curvature_share > 0), rules.curvature_share, FeatureCurvature()),
-            ("gradient", rules.final_rounds, rules.final_share, None),
+        asked: tuple[tuple[str, int, float, Question[Any]], ...] = (
+            (MOMENTS, 1, rules.moment_share, self.view.question(problem)),
+            (REFINING_GRADIENT, rules.refine_rounds, rules.refine_share, gradient),
+            (SECOND_MOMENT, refining, rules.spectrum_share, SecondMoment()),
+            (CURVATURE, int(rules.curvature_share > 0), rules.curvature_share, FeatureCurvature()),
+            (GRADIENT, rules.final_rounds, rules.final_share, gradient),
         )
         return tuple(
-            Request(kind, times, rules.cap, True, math.sqrt(times / share), statistic=statistic)
-            for kind, times, share, statistic in asked
+            Request(kind, times, question, True, math.sqrt(times / share))
+            for kind, times, share, question in asked
             if times
         )
 

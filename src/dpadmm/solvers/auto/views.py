@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.privacy.statistics import JointMoments, RowMoments, Statistic
+from dpadmm.privacy.questions import JointMoments, Question, RowMoments
 from dpadmm.problem.problem import Problem
 from dpadmm.solvers.auto.cleaning import clean_diagonal, clean_mean, clean_second_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 class View(Protocol):
     """What the first release asks for, and the coordinates made from the answer."""
 
-    def statistic(self, problem: Problem) -> Statistic: ...
+    def question(self, problem: Problem) -> Question[Any]: ...
 
     def blank(self, problem: Problem) -> Coordinates | SpikedCoordinates:
         """Coordinates before anything was asked."""
@@ -45,7 +45,7 @@ class WholeView:
 
     rules: Rules
 
-    def statistic(self, problem: Problem) -> Statistic:
+    def question(self, problem: Problem) -> JointMoments:
         rules = self.rules
         return JointMoments(rules.balance, problem.loss.outputs, rules.slope_unit, problem.non_negative)
 
@@ -78,7 +78,7 @@ class MeanView:
 
     rules: WideRules
 
-    def statistic(self, problem: Problem) -> RowMoments:
+    def question(self, problem: Problem) -> RowMoments:
         rules = self.rules
         return RowMoments(rules.balance, rules.diagonal, rules.length, problem.loss.outputs, rules.slope_unit)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpadmm.errors import UnsupportedProblem
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.problem.checks import count
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import Zero
@@ -68,7 +69,7 @@ class ProximalSGD(Traits):
         return cls(**{"steps": steps, "step_size": step_size, "averaging": averaging, **chosen})
 
     def requests(self, problem: Problem, clip_norm: float) -> tuple[Request, ...]:
-        return (Request("gradient", self.steps, clip_norm, full_data=not self.samples),)
+        return (Request(GRADIENT, self.steps, ClippedGradient(clip_norm), full_data=not self.samples),)
 
     def init(self, problem: Problem) -> ProximalState:
         if not problem.constraint.is_identity:
