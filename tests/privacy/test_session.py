@@ -10,6 +10,7 @@ from dpadmm.errors import SPENT, BudgetExceeded, PromiseBroken, QueryRefused
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.problem import Logistic
 from dpadmm.rows.local import LocalRows
@@ -24,7 +25,7 @@ def plan_of(count=2):
 
 
 def gradient(count):
-    return Request("gradient", count, 1.0)
+    return Request("gradient", count, ClippedGradient(1.0))
 
 
 def rows():
