@@ -262,3 +262,14 @@ def test_a_declaration_is_the_whole_story():
     declared = Declaration(budget=Budget(1.0, 1e-5), loss=Logistic(), n_rows=ROWS, n_features=4, penalty="l1")
     assert declared.plan == DPLogisticRegression(1.0, 1e-5, penalty="l1").plan(ROWS, 4)
     assert declared.of_one_row().plan.n_rows == 1
+
+
+@pytest.mark.parametrize("solver", list(SOLVERS))
+def test_who_stands_in_for_a_solver_takes_what_it_does_not(solver):
+    kind = SOLVERS[solver]
+    if kind.stand_in is None:
+        assert kind.takes_clip
+        assert kind.takes_smoother
+    else:
+        other = SOLVERS[kind.stand_in]
+        assert (other.takes_clip, other.takes_smoother, other.stand_in) == (True, True, None)

@@ -99,6 +99,25 @@ def test_bounds_hold(loss, seed, scale):
     assert np.linalg.norm(curvature, ord=2, axis=(1, 2)).max() <= loss.curvature_bound * (1 + 1e-12)
 
 
+@LOSS
+def test_a_curvature_fades_where_the_target_is_met_for_good_as_declared(loss):
+    """Far on the right side of a class; at the target of a number, which no margin goes beyond."""
+    _, target = draw(loss)
+    margin = 1e3 * np.eye(loss.outputs)[target] if loss.name == "softmax" else target * 1.0
+    if loss.curvature_fades and loss.outputs == 1:
+        margin = 1e3 * target
+    largest = np.abs(loss.curvature(margin, target)).max()
+    assert largest == pytest.approx(0.0 if loss.curvature_fades else 1.0, abs=1e-12)
+
+
+@LOSS
+def test_beyond_its_bend_a_slope_stays_as_it_is(loss):
+    if loss.bend:
+        size, one = np.array([loss.bend + 1e-9, loss.bend + 1.0, 1e6]), np.ones(3)
+        assert np.ptp(loss.slope(size, one)) == 0.0
+        assert np.any(np.abs(loss.curvature(np.array([loss.bend - 1e-9]), one[:1])) > 0)
+
+
 def test_bounds_are_reached():
     far, one = np.array([-1e3]), np.ones(1)
     assert abs(Logistic().slope(far, one)[0]) == pytest.approx(1, abs=1e-3)

@@ -18,6 +18,7 @@ from dpadmm.errors import FileProblem, QueryRefused
 from dpadmm.estimators import uncertainty
 from dpadmm.estimators.loading import checksum
 from dpadmm.oracles.base import PrivateOracle
+from dpadmm.solvers.auto.solver import MOST_REPLAYED
 from dpadmm.solvers.auto.spread import replay, response, transcript
 from dpadmm.solvers.auto.spread.replay import Spread, noise_spread
 from dpadmm.solvers.auto.spread.transcript import Transcript
@@ -175,7 +176,7 @@ def test_neither_unfitted_models_nor_winners_of_a_search_have_them() -> None:
 
 
 def test_wide_tables_have_none() -> None:
-    wide = RNG.normal(size=(50, transcript.MOST_FEATURES + 1))
+    wide = RNG.normal(size=(50, MOST_REPLAYED + 1))
     model = DPLogisticRegression(1.0, 1e-3, steps=2, classes=[0, 1], random_state=0).fit(wide, BINARY[:50])
     with pytest.raises(AttributeError, match="features"):
         _ = model.coef_std_

@@ -95,28 +95,29 @@ def _sizes(request: PlanRequest, schema: Schema | None) -> tuple[int, int]:
     """Numbers of features and of classes."""
     _require_known(request.model)
     _require_a_graph(request)
+    if schema is None:
+        return _features_given(request), 2 if request.classes is None else request.classes
     given = {"--features": request.features, "--classes": request.classes}
-    named = [name for name, value in given.items() if value is not None]
-    if schema is not None:
-        if named:
-            raise InvalidParameter(
-                f"{', '.join(named)} with --schema", "one of them", "drop one: the schema declares it"
-            )
-        return schema.n_features, _classes_of(schema)
+    if named := [name for name, value in given.items() if value is not None]:
+        raise InvalidParameter(f"{', '.join(named)} with --schema", "one of them", "drop one: the schema declares it")
+    return schema.n_features, _classes_of(schema)
+
+
+def _features_given(request: PlanRequest) -> int:
+    """The number of features, where no schema tells it, of a plan that asks for nothing that only a schema tells."""
     if request.features is None:
         raise InvalidParameter(
             "neither --features nor --schema", "one of them", "give the number of features after encoding"
         )
     if request.classes is not None and request.model in OF_NUMBERS:
         raise InvalidParameter(f"--classes with --model {request.model}", "--model logistic or svm", "drop --classes")
-    for name in ("graph", "groups"):
-        if getattr(request, name) is not None or (name == "groups" and request.penalty == "group"):
-            raise InvalidParameter(
-                f"--{name} or --penalty {name.removesuffix('s')} without --schema",
-                "--schema FILE, whose features it names",
-                "give the schema instead of --features",
-            )
-    return request.features, 2 if request.classes is None else request.classes
+    if request.graph is not None or request.groups is not None or request.penalty == "group":
+        raise InvalidParameter(
+            "a graph or groups of features without --schema",
+            "--schema FILE, which names the features",
+            "give the schema instead of --features",
+        )
+    return request.features
 
 
 def _classes_of(schema: Schema) -> int:

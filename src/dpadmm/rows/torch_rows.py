@@ -15,7 +15,6 @@ from dpadmm.kernels import codes
 from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.losses import Softmax
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked import SpikedMap
@@ -66,7 +65,7 @@ class TorchRows:
         self._slope = _slope_of(loss)
         self._target, self._device = np.asarray(target), table.X.device
         columns = self._target.reshape(len(self._target), -1)
-        self._columns = to_device(columns.astype(np.int64 if type(loss) is Softmax else np.float64), self._device)
+        self._columns = to_device(columns.astype(_target_type(loss)), self._device)
         self._norms = table.norms
         clipped = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
         self._weights = None if clipped is None else to_device(clipped, self._device)
@@ -274,6 +273,11 @@ def _margins(mapped: Tensor, point: Tensor) -> Tensor:
     import torch
 
     return torch.stack([folded(mapped * column) for column in point.T], dim=1)
+
+
+def _target_type(loss: Loss) -> type[np.generic]:
+    """Class numbers are indices on a device."""
+    return np.int64 if loss.kernel is not None and loss.kernel[0] == codes.SOFTMAX else np.float64
 
 
 def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
