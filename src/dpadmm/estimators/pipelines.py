@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
@@ -49,8 +50,8 @@ def require_nothing_learned_before(estimator: Any) -> None:
     ]
     if learned:
         raise PrivacyError(
-            f"given a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
-            f"{type(estimator).__name__}; "
+            f"given a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from the rows "
+            f"before {type(estimator).__name__}; "
             "expected earlier steps that are private themselves or map each row by itself, because what a step learns "
             "without noise tells about single rows, and no statement of the last step could be true of the pipeline; "
             "declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
@@ -74,6 +75,9 @@ def _steps_before(estimator: Any) -> Iterator[Any]:
             inner = caller
         elif isinstance(caller, TransformedTargetRegressor):
             yield caller.transformer_
+            inner = caller
+        elif isinstance(caller, BaseEstimator) and getattr(caller, "final_estimator_", None) is inner:
+            yield from caller.estimators_  # of a stack: the last of its models is fitted on what these predict
             inner = caller
 
 
