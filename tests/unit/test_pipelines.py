@@ -9,7 +9,7 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.decomposition import PCA
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
@@ -122,6 +122,14 @@ def test_a_target_changed_by_what_was_learned_from_it() -> None:
         with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
             make_pipeline(StandardScaler(), TransformedTargetRegressor(wrapped(last))).fit(X, X[:, 0])
         TransformedTargetRegressor(wrapped(last), func=np.arctanh, inverse_func=np.tanh).fit(X, X[:, 0] / 2)
+
+
+def test_the_last_model_of_a_stack_is_fitted_on_what_the_others_learned() -> None:
+    for last in (model(), make_pipeline(Normalizer(), model())):
+        with pytest.raises(PrivacyError, match="GaussianNB learned from the rows before DPLogisticRegression"):
+            StackingClassifier([("bayes", GaussianNB())], final_estimator=last, cv=2).fit(X, Y)
+        StackingClassifier([("first", model())], final_estimator=last, cv=2).fit(X, Y)
+    StackingClassifier([("first", model())], final_estimator=GaussianNB(), cv=2).fit(X, Y)
 
 
 def test_a_private_step_refuses_too() -> None:

@@ -416,3 +416,11 @@ class TestCommandLine:
     def test_impossible_combinations_are_refused_before_the_table_is_opened(self, capsys, tmp_path, more):
         with mock.patch("dpadmm.cli.fit.training_rows", side_effect=AssertionError):
             assert self.fit(tmp_path, *more) != 0
+
+
+@pytest.mark.parametrize("own", [{"bounds": (0, 1)}, {"row_norm": 2.0}, {"centred": False}])
+def test_a_step_with_a_map_of_its_own_is_refused_in_a_model(own):
+    """The model maps the rows; each of these alone would be forgotten silently."""
+    PrivateGraph().require_usable(4, sparse_rows=False)
+    with pytest.raises(InvalidParameter, match="those of the model"):
+        PrivateGraph(**own).require_usable(4, sparse_rows=False)

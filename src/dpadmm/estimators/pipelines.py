@@ -12,6 +12,7 @@ from inspect import currentframe
 from types import FrameType
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
@@ -46,7 +47,7 @@ def require_nothing_learned_before(estimator: Any) -> None:
     ]
     if learned:
         raise PrivacyError(
-            f"Got a pipeline, or a transformed target, in which {', '.join(learned)} learned from the rows before "
+            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from the rows before "
             f"{type(estimator).__name__}. "
             "Expected earlier steps that are private themselves or map each row by itself: what a step learns without "
             "noise tells about single rows, and then no statement of the last step is true of the pipeline. "
@@ -72,6 +73,9 @@ def _steps_before(estimator: Any) -> Iterator[Any]:
             inner = caller
         elif isinstance(caller, TransformedTargetRegressor):
             yield caller.transformer_
+            inner = caller
+        elif isinstance(caller, BaseEstimator) and getattr(caller, "final_estimator_", None) is inner:
+            yield from caller.estimators_  # of a stack: the last of its models is fitted on what these predict
             inner = caller
 
 
