@@ -47,7 +47,7 @@ def require_nothing_learned_before(estimator: Any) -> None:
     ]
     if learned:
         raise PrivacyError(
-            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from the rows before "
+            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from rows before "
             f"{type(estimator).__name__}. "
             "Expected earlier steps that are private themselves or map each row by itself: what a step learns without "
             "noise tells about single rows, and then no statement of the last step is true of the pipeline. "
