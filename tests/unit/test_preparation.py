@@ -403,7 +403,8 @@ class TestCommandLine:
     def test_a_fit_learns_its_graph(self, capsys, tmp_path):
         assert self.fit(tmp_path, "--penalty", "graph", "--private-graph", "0.3") == 0
         told = json.loads(capsys.readouterr().out)
-        assert told["privacy"]["budget_split"] == ["30% for feature moment", "70% for training"]
+        shares = {part["step"]: part["share"] for part in told["privacy"]["split"]}
+        assert shares == pytest.approx({"feature moment": 0.3, "training": 0.7}, rel=1e-4)
         assert run(["statement", str(tmp_path / "model"), "--verify"]) == 0
         assert "30% for feature moment" in " ".join(capsys.readouterr().out.split())
         page = (tmp_path / "model" / "report.html").read_text()
