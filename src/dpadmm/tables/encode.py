@@ -239,7 +239,7 @@ def _by_value(position: dict[Any, int]) -> dict[Any, int]:
             value = Decimal(text)
             if value.is_finite():
                 found.setdefault(value, place)
-                if value % 1 if abs(value) < 2**53 else 0:
+                if abs(value) < 2**53 and value % 1:
                     found.setdefault(float(value), place)
     for word, truth in (("True", 1), ("False", 0)):
         if word in position:
