@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -249,8 +250,10 @@ def test_csv_and_parquet_agree(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first.y, second.y)
 
 
-@pytest.mark.parametrize("cell", [True, False, 1.0, -0.0, 0j, np.int8(1)])
-@pytest.mark.parametrize("declared", [["0", "1"], ["False", "True"], ["1"], ["True", "0", "1"]])
+@pytest.mark.parametrize(
+    "cell", [True, False, 1.0, -0.0, 0j, np.int8(1), decimal.Decimal("1.0"), decimal.Decimal("-0.00"), Fraction(1)]
+)
+@pytest.mark.parametrize("declared", [["0", "1"], ["False", "True"], ["1"], ["True", "0", "1"], ["1.0", "x"]])
 def test_cells_of_equal_value_are_one_category(cell: Any, declared: list[str]) -> None:
     """Pandas keeps one of them for all in a column of categories: no cell may rename the others by being there."""
     schema = Schema.from_dict({"columns": {"c": {"kind": "categorical", "categories": declared, "unseen": "error"}}})
@@ -267,3 +270,35 @@ def test_text_is_no_truth_value() -> None:
     cells = pd.DataFrame({"c": ["True", True, 1, "1", "no"]}, dtype=object)
     found = encode(cells, schema, with_target=False, invalid_rows="zero")
     np.testing.assert_array_equal(found.valid, [False, True, True, True, True])
+
+
+@pytest.mark.parametrize(
+    ("cell", "place"),
+    [
+        (2**53, 0),
+        (2**53 + 1, 1),
+        (float(2**53), 0),
+        (0.1, 2),
+        (decimal.Decimal("0.1"), 2),
+        (np.float32(0.5), 3),
+        (Fraction(1, 2), 3),
+        ("1/2", -1),
+        ("0.5", 3),
+        (".5", -1),
+        (decimal.Decimal("1e-999999999"), -1),
+        (decimal.Decimal("1e999999999"), -1),
+        (datetime.date(2020, 1, 2), 4),
+        (None, -1),
+        (b"0.1", -1),
+        (10**400, -1),
+        (7.0, 6),  # the usual way to write seven comes first
+        ("7", 6),
+        ("007", 5),
+    ],
+)
+def test_numbers_are_found_by_value_and_texts_by_their_letters(cell: Any, place: int) -> None:
+    declared = ["9007199254740992", "9007199254740993", "0.1", "0.5", "2020-01-02", "007", "7", "1e999999999"]
+    cells = pd.DataFrame({"c": pd.Series([cell], dtype=object)})
+    schema = Schema.from_dict({"columns": {"c": {"kind": "categorical", "categories": declared}}})
+    found = encode(cells, schema, with_target=False).X[0]
+    np.testing.assert_array_equal(found, np.arange(len(declared)) == place)

@@ -12,7 +12,9 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.questions import FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
+from dpadmm.rows.packed import PackedRows
 
 EVERY_ROW = Batch(None)
 
@@ -53,6 +55,22 @@ def test_a_weight_is_a_share_of_a_row(engine, make, loss):
     if type(loss) is Logistic:
         asked = x, np.full(4, 50.0)
         np.testing.assert_allclose(3 * weighted.curvature_sum(*asked), copied.curvature_sum(*asked), atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "compiled"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_mini_batch_of_dense_rows_with_an_intercept_is_weighted(engine, dtype):
+    """Without weights such a batch takes a shorter way, which knows of none."""
+    rng = np.random.default_rng(2)
+    X, y, weights = rng.uniform(-1, 1, (30, 4)).astype(dtype), rng.choice([-1.0, 1.0], 30), rng.uniform(0.1, 1, 30)
+    x, batch = rng.standard_normal(5), np.array([4, 0, 17, 29])
+    weighted = LocalRows(PackedRows.of(RowMap(), X), y, Logistic(), weights=weights)
+    with kernels.use(engine):
+        by_row = [
+            weights[i] * LocalRows(PackedRows.of(RowMap(), X[[i]]), y[[i]], Logistic()).gradient_sum(x, 0.1, EVERY_ROW)
+            for i in batch
+        ]
+        np.testing.assert_allclose(weighted.gradient_sum(x, 0.1, Batch(batch)), np.sum(by_row, axis=0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("relation", list(Relation))

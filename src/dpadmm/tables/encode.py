@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpadmm.cells.feature_tables import numbers_of
-from dpadmm.cells.one_cell import number_or_nan, raise_if_stopped
+from dpadmm.cells.one_cell import label, number_or_nan, raise_if_stopped
 from dpadmm.cells.pandas_cells import objects_of
 from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
@@ -208,23 +210,40 @@ def _codes(series: pd.Series[Any], declared: Sequence[Value]) -> NDArray[np.intp
     position: dict[Any, int] = {value: i for i, value in enumerate(declared)}
     cells = objects_of(series).tolist()
     if isinstance(declared[0], str):
-        as_value = _by_value(position)
-        places = ((position if issubclass(type(cell), str) else as_value).get(_text(cell), -1) for cell in cells)
+        of_value = _by_value(position)
+        places = (_text_place(cell, position, of_value) for cell in cells)
     else:
         key: Callable[[Any], Any] = _truth if isinstance(declared[0], bool) else _number
         places = (position.get(key(cell), -1) for cell in cells)
     return np.fromiter(places, dtype=np.intp, count=len(series))
 
 
-def _by_value(position: dict[Any, int]) -> dict[Any, int]:
-    """Where cells that are no text stand among declared texts: True where 1 does, and False where 0 does.
+def _text_place(cell: Any, position: dict[Any, int], of_value: dict[Any, int]) -> int:
+    """Where a cell stands among declared texts: a text by its letters, a number by its value alone.
 
-    A column of categories holds one of True and 1 for both, so that one cell would rename the others.
+    A column of categories holds one of 1, True and Decimal("1.0") for all of them, whichever came first: their
+    spelling must not decide, or one cell would rename the others.
     """
-    found = dict(position)
-    for truth, digit in (("True", "1"), ("False", "0")):
-        place = position.get(digit, position.get(truth))
-        found |= {} if place is None else {truth: place, digit: place}
+    value = None if issubclass(type(cell), str) else label(cell)
+    if value is None or isinstance(value, (str, bytes)):
+        return position.get(_text(cell), -1)
+    rounded = value if isinstance(value, int) else number_or_nan(value)
+    return of_value.get(value, of_value.get(rounded, -1))
+
+
+def _by_value(position: dict[Any, int]) -> dict[Any, int]:
+    """The place of each number that a declared text spells; 1 is True and 0 False where only these are declared."""
+    found: dict[Any, int] = {}
+    for text, place in sorted(position.items(), key=lambda item: _text(number_or_nan(item[0])) != item[0]):
+        with suppress(ArithmeticError):
+            value = Decimal(text)
+            if value.is_finite():
+                found.setdefault(value, place)
+                if abs(value) < 2**53 and value % 1:
+                    found.setdefault(float(value), place)
+    for word, truth in (("True", 1), ("False", 0)):
+        if word in position:
+            found.setdefault(truth, position[word])
     return found
 
 
