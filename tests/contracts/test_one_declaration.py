@@ -229,7 +229,9 @@ class TestEstimators:
         with pytest.raises(InvalidParameter, match="replace-one"):
             model.set_params(relation="replace-one").plan(37, 4)
 
-    @pytest.mark.parametrize("sizes", [(0, 4), (10.5, 4), (10, 0), (10, "4"), (10, 4, 1)], ids=str)
+    @pytest.mark.parametrize(
+        "sizes", [(0, 4), (10.5, 4), (10, 0), (10, "4"), (10, 4, 1), (10, 10**400), (10**400, 4)], ids=range(7)
+    )
     def test_sizes_are_whole_numbers(self, sizes):
         with pytest.raises(InvalidParameter):
             DPLinearRegression(1.0, 1e-5).plan(*sizes)

@@ -372,7 +372,7 @@ def test_a_step_in_the_wrong_place_is_told_which_belongs_there(parameter, wanted
 
 
 class TestCommandLine:
-    PLAN = ("plan", "--rows", "48842", "--features", "105", "--epsilon", "1", "--delta", "1e-5")
+    PLAN = ("plan", "--rows", "48842", "--features", "105", "--epsilon", "1", "--delta", "1e-5", "--penalty", "graph")
 
     @pytest.mark.parametrize("solver", ["auto", "full-admm", "dp-vradmm"])
     def test_a_plan_prints_the_split(self, capsys, solver):
@@ -382,6 +382,10 @@ class TestCommandLine:
         assert summary["queries"][0]["kind"] == "feature moment"
         assert run([*self.PLAN, "--solver", solver, "--private-graph", "0.25"]) == 0
         assert "25%" in capsys.readouterr().out
+
+    def test_a_plan_with_a_graph_that_no_penalty_uses_is_refused_as_the_fit_is(self, capsys):
+        assert run([*self.PLAN[:-2], "--private-graph", "0.25"]) == 2
+        assert "penalty='graph'" in capsys.readouterr().err
 
     @pytest.mark.parametrize("share", ["0", "0.95", "2", "-1"])
     def test_impossible_shares_are_refused(self, capsys, share):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.solvers.base import LEAST_NUMBERS
+from dpadmm.stored import LARGEST_WHOLE
 
 GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """What Linux lets the processes of a container have together."""
@@ -16,6 +17,8 @@ GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 def require_room(weights: int, numbers_per_weight: int = LEAST_NUMBERS) -> None:
     """Refuse a model that does not fit in memory: it would fail, or swap without end, after its budget was charged."""
+    if weights > LARGEST_WHOLE:
+        raise InvalidParameter("a model of more than 2**53 weights", "fewer", "correct the number of features")
     needed, there = 8 * weights * numbers_per_weight, memory()
     if needed > there:
         raise InvalidParameter(
