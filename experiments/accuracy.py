@@ -298,8 +298,8 @@ of these data sets, so the table is optimistic for new data. Later changes were 
 - That fits without a penalty do not ask for curvature was decided on training rows of bio_train
   (`experiments/curvature.py`). So constants were chosen on this table too. Its features are cut at their quantiles of
   1 % and 99 % and mapped to [-1, 1]; these bounds are taken as known.
-- Some sixty variants for labels without signal and for weak noise (docs/adr/0013, `experiments/told.py`). Two for weak
-  noise were then looked at on test rows of adult, a9a, ipums_br and w8a at ε = 0.8 and 1. None was kept.
+- Some sixty variants for labels without signal and for weak noise (docs/adr/0013, `experiments/label_signal.py`). Two
+  for weak noise were then looked at on test rows of adult, a9a, ipums_br and w8a at ε = 0.8 and 1. None was kept.
 - Some forty variants for weak noise, on random splits of training rows (`experiments/weak_noise.py`), and some two
   thousand settings of the doubt about nearly even classes, on training rows whose labels were replaced in part
   (`experiments/mixed.py`). Test rows of all tables were looked at once afterwards. One restriction of the doubt

@@ -14,7 +14,7 @@ from dp_accounting.rdp import RdpAccountant
 from sklearn.metrics import roc_auc_score
 
 from dpadmm import DPLogisticRegression
-from dpadmm.audit.printed import theorem2_sigma
+from dpadmm.audit.leaky_algorithms import theorem2_sigma
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.accountants.pld import PldAccountant
 from dpadmm.privacy.budget import Budget, Relation

@@ -22,9 +22,9 @@ import numpy as np
 from dpadmm import DPLogisticRegression
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers.auto import faded
+from dpadmm.solvers.auto import measured_curvature
 from dpadmm.solvers.auto.rules import choose_rules
-from dpadmm.solvers.reference import objective, solve_exactly
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, train_test
 
 EPSILONS = (0.2, 0.5, 1.0, 3.0)
@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=TABLES, choices=TABLES, help="some tables")
     parser.add_argument("--sharper", action="store_true")
     options = parser.parse_args()
-    with mock.patch.multiple(faded, **SHARPER) if options.sharper else nullcontext():
+    with mock.patch.multiple(measured_curvature, **SHARPER) if options.sharper else nullcontext():
         for title, measure in (("Gap of the lasso", gap), ("Accuracy without a penalty", accuracy)):
             rows = [compared(measure, name, epsilon, options.seeds) for name in options.only for epsilon in EPSILONS]
             print(markdown_table(title, HEADER, rows), flush=True)

@@ -25,7 +25,7 @@ from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.torch_rows import TorchRows, _margins

@@ -19,7 +19,7 @@ from experiments.common import markdown_table, mean_and_error, train_test
 
 CASES = (("mushrooms", 0.1), ("ipums_br", 0.2), ("ipums_br", 0.05), ("adult", 0.05), ("adult", None), ("a9a", None))
 EPSILONS = (0.1, 0.2, 0.4, 1.0)
-LIFTED = "dpadmm.solvers.auto.doubt.lifted"
+LIFTED = "dpadmm.solvers.auto.label_signal.lifted"
 HEADER = ["data", "share", "ε", "commonest class", "auto", "unheard", "random order", "random order, unheard"]
 
 Split = tuple[Any, np.ndarray, Any, np.ndarray]

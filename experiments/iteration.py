@@ -25,13 +25,13 @@ from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.comparison import compare
 from dpadmm.privacy.events import Event, HiddenPasses
-from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
+from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import L1, Constraint, Logistic, Problem, Squared, SquaredL2
-from dpadmm.problem.program import FINEST_GRID, Program
+from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
-from dpadmm.solvers.reference import objective, solve_exactly
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, print_table, train_test
 from experiments.linear_gaussian import Linear
 

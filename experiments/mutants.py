@@ -18,11 +18,11 @@ import numpy as np
 from dpadmm import DPLogisticRegression, DPSearchCV
 from dpadmm.audit import audit_fit, audit_model, audit_one_run, audit_solver, epsilon_lower_bound, worst_pair
 from dpadmm.audit.end_to_end import SMALL_CLIP
+from dpadmm.audit.leaky_algorithms import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
 from dpadmm.audit.neighbours import Table
-from dpadmm.audit.printed import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
-from dpadmm.audit.saved import attack_all
-from dpadmm.audit.searched import RowScores
-from dpadmm.estimators.search.parts import Part
+from dpadmm.audit.saved_model import attack_all
+from dpadmm.audit.search_attack import RowScores
+from dpadmm.estimators.search.row_split import RowPart
 from dpadmm.estimators.search.trial import Bench
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation import PrivateQuantileClipper
@@ -38,7 +38,7 @@ from dpadmm.privacy.selection import Repetitions
 from dpadmm.problem import Logistic, Squared
 from dpadmm.problem.scores import Accuracy
 from dpadmm.randomness import Streams, make_selection_stream, make_streams
-from dpadmm.rows import feature_curvature
+from dpadmm.rows import curvature_sums
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 
@@ -82,7 +82,7 @@ def no_clip() -> Iterator[None]:
 
 @contextmanager
 def no_curvature_clip() -> Iterator[None]:
-    with patch.object(feature_curvature, "clip_slopes", lambda bends, lengths, clip: bends):
+    with patch.object(curvature_sums, "clip_slopes", lambda bends, lengths, clip: bends):
         yield
 
 
@@ -429,7 +429,7 @@ def best_scores(label: int, noise: float, runs: int) -> list[float]:
     plan = DPSearchCV(model, {"alpha": [1e-4, 1e-2]}, mean_trials=3.0, validation=0.25).plan(len(X), 4)
     query = plan.score.queries[0]
     drawn = replace(query, noise_multiplier=noise * query.noise_multiplier)
-    parts = Part(X[:30], y[:30], None), Part(X[30:], y[30:], None)
+    parts = RowPart(X[:30], y[:30], None), RowPart(X[30:], y[30:], None)
     performed = replace(plan, score=replace(plan.score, queries=(drawn,)))
     bench = Bench(model, model.declare_target(y), performed, *parts, Accuracy(), {})
     fitted, numbers, seeds = model.fit(X[:30], y[:30]), make_selection_stream(label), np.random.default_rng(1 + label)

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 from dpadmm import DPLogisticRegression
-from dpadmm.solvers.auto import alike, solver
+from dpadmm.solvers.auto import rare_class, solver
 from experiments.common import markdown_table, mean_and_error, train_test
 from experiments.imbalance import Split, thinned
 
@@ -75,7 +75,7 @@ def row(name: str, epsilon: float, seeds: int) -> list[str]:
 
     def noted(likeness, z, coordinates):
         signals.append(float(np.sqrt(coordinates.energy[:-1] @ z[:-1] ** 2)))
-        return alike.lengthening(likeness, z, coordinates)
+        return rare_class.lengthening(likeness, z, coordinates)
 
     found = []
     for replaced in VARIANTS.values():

@@ -21,7 +21,7 @@ from dpadmm import DPLogisticRegression
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.solvers.reference import objective, solve_exactly
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, print_table, train_test
 
 DELTA = 1e-5

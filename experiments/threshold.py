@@ -32,7 +32,7 @@ CASES = (
     *(("mushrooms", epsilon, method) for epsilon in (0.1, 0.14, 0.28) for method in METHODS),
     *(("w8a", epsilon, "auto") for epsilon in (0.1, 1.0)),
 )
-CLEANING = "dpadmm.solvers.auto.views.clean_second_moment"
+CLEANING = "dpadmm.solvers.auto.first_release.clean_second_moment"
 DATASETS = ("adult", "a9a", "mushrooms", "ipums_br", "w8a")
 HEADER = ["data", "ε", "method", "accuracy", "best threshold", "exact mean", "AUC", "called positive", "positive"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpadmm.kernels import engine
+from dpadmm.kernels import kernel_choice
 
 
 @pytest.fixture(autouse=True)
 def no_fit_behind(monkeypatch):
-    monkeypatch.setattr(engine, "_read_so_far", 0.0)
+    monkeypatch.setattr(kernel_choice, "_read_so_far", 0.0)

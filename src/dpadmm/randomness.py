@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm import kernels
-from dpadmm.binomial import binomial
 from dpadmm.errors import InvalidParameter
-from dpadmm.kernels import reference
-from dpadmm.trial_numbers import negative_binomial, poisson
+from dpadmm.exact_samplers.binomial import binomial
+from dpadmm.exact_samplers.trial_numbers import negative_binomial, poisson
+from dpadmm.kernels import numpy_kernels
 
 Drawn = TypeVar("Drawn")
 
@@ -173,7 +173,7 @@ class NoiseStream(_Stream):
         else:
             # Compiled normals differ in the last bits: what a seed repeats is the same with all kernels.
             with self._lock:
-                drawn = reference.normals(generator, size)
+                drawn = numpy_kernels.normals(generator, size)
         return drawn if len(shape) == 1 else drawn.reshape(shape)
 
     def _drawn_ahead(self, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
@@ -191,7 +191,7 @@ class NoiseStream(_Stream):
 
     def discrete_gaussian(self, sigma: NDArray[np.int64]) -> NDArray[np.int64]:
         """One exact sample of the discrete Gaussian for each standard deviation."""
-        from dpadmm.discrete_gaussian import discrete_gaussian
+        from dpadmm.exact_samplers.discrete_gaussian import discrete_gaussian
 
         return discrete_gaussian(sigma, self._bits)
 

@@ -98,7 +98,7 @@ def stopping_at(stage: str, number: int) -> Any:
     def after(work: Any) -> Any:
         return lambda *given, **more: (work(*given, **more), stop())[0]
 
-    import dpadmm.cli.fit as fit
+    import dpadmm.cli.fit_command as fit
     import dpadmm.cli.model_folder as folder
     import dpadmm.estimators.base as base
 

@@ -55,7 +55,7 @@ def certifies(plan: Any, epsilon: str, delta: str) -> bool:
     try:
         budget = Budget(read_down(epsilon), read_down(delta), plan.budget.relation)
         # Only the accountant is asked: another budget than the plan's contradicts the budgets of a search's parts.
-        with mock.patch("dpadmm.privacy.selection.plan.require_any_agreement"):
+        with mock.patch("dpadmm.privacy.selection.search_plan.require_any_agreement"):
             verify_plan(replace(plan, budget=budget, epsilon_achieved=budget.epsilon))
     except PromiseBroken:
         return False

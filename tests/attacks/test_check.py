@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from dpadmm.cli.app import run
-from dpadmm.cli.check import NOTICE
+from dpadmm.cli.check_command import NOTICE
 from dpadmm.tables import Schema, encode, read_table
 
 from .campaign import Campaign

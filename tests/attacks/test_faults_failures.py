@@ -253,7 +253,7 @@ def test_a_model_that_was_paid_for_and_cannot_be_written_is_kept(
     def full(*given: object) -> None:
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("dpadmm.cli.fit.write_model_folder", full)
+    monkeypatch.setattr("dpadmm.cli.fit_command.write_model_folder", full)
     monkeypatch.setenv("TMPDIR", str(place))
     monkeypatch.setattr("tempfile.tempdir", None)
     assert run(["fit", "table.csv", *FIT, *PAID, "--out", "model"]) == 4

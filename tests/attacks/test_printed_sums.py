@@ -15,7 +15,7 @@ import dpadmm
 from dpadmm import DPLogisticRegression, Ledger, PrivateQuantileClipper, compose_statements
 from dpadmm.cli.app import run
 from dpadmm.errors import BudgetExceeded
-from dpadmm.preparation import total
+from dpadmm.preparation import composed_statements
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.composition import compose_plans
 from dpadmm.privacy.ledger.charge import total_epsilon
@@ -92,7 +92,7 @@ def test_totals_are_certified_again() -> None:
             whole = compose_plans([clipper.plan_, model.plan_], delta)
             for what in defects_of(statement.text, whole):
                 tally.defect(what)
-            if not statement.facts.assumes(total.FIXED_IN_ADVANCE):
+            if not statement.facts.assumes(composed_statements.FIXED_IN_ADVANCE):
                 tally.defect("a total that does not say that plans must be fixed in advance")
 
 

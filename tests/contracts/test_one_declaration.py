@@ -19,8 +19,14 @@ import pytest
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV
 from dpadmm.cli.app import run
-from dpadmm.cli.declaration import MODELS, OF_NUMBERS, check_public_choices, declared_model, declared_schema
-from dpadmm.cli.plan import make_plan
+from dpadmm.cli.declaration_from_options import (
+    MODELS,
+    OF_NUMBERS,
+    check_public_choices,
+    declared_model,
+    declared_schema,
+)
+from dpadmm.cli.plan_command import make_plan
 from dpadmm.cli.requests import FitRequest, PlanRequest
 from dpadmm.declare.declaration import Declaration
 from dpadmm.declare.penalties import PENALTIES
@@ -251,7 +257,7 @@ def test_planning_needs_no_scikit_learn():
 import sys
 sys.modules["sklearn"] = None
 from dpadmm.cli.app import run
-from dpadmm.cli.declaration import MODELS
+from dpadmm.cli.declaration_from_options import MODELS
 from dpadmm.solvers.base import SOLVERS
 sizes = "--rows 400 --features 4 --epsilon 1 --delta 1e-5 --steps 3 --json".split()
 assert all(run(["plan", *sizes, "--model", model]) == 0 for model in MODELS)

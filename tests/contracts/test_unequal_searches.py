@@ -27,8 +27,8 @@ from dpadmm.privacy.selection.bounds import (
     log_slope_ratio,
     renyi_certificate,
 )
-from dpadmm.privacy.selection.event import Selection
-from dpadmm.privacy.selection.plan import _total
+from dpadmm.privacy.selection.search_event import Selection
+from dpadmm.privacy.selection.search_plan import _total
 
 from .test_selection import LAWS, exact_profile, search
 

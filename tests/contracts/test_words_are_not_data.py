@@ -26,13 +26,13 @@ from dpadmm import (
     load_model,
 )
 from dpadmm.audit import audit_model
-from dpadmm.audit.saved import check_model
+from dpadmm.audit.saved_model import check_model
 from dpadmm.cli.app import run
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.loading import checksum
 from dpadmm.privacy.assumptions import PARAMETERS
-from dpadmm.privacy.implied import contradictions
 from dpadmm.privacy.ledger import verify
+from dpadmm.privacy.plan_facts import contradictions
 from dpadmm.privacy.questions import QUESTIONS
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording import assumption_words, sentence, short
@@ -256,7 +256,7 @@ READERS = (
 KNOWN = {
     "privacy/version1.py": "statements of version 1 stored sentences: they are compared whole with what was said then",
     "tables/schema.py": "the message of Python's TOML parser",
-    "cli/statement.py": "whether to tell a reader that the files of a model use other words",
+    "cli/statement_command.py": "whether to tell a reader that the files of a model use other words",
 }
 
 

@@ -15,9 +15,9 @@ from dpadmm.problem.smoothers import RingLaplacian
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import run
 from dpadmm.solvers.baselines.proximal import ProximalGD, ProximalSGD
-from dpadmm.solvers.full import FullADMM
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
+from dpadmm.solvers.full_admm import FullADMM
 from dpadmm.solvers.mpadmm import MPADMM
-from dpadmm.solvers.reference import objective, solve_exactly
 from dpadmm.solvers.sadmm import SADMM
 from dpadmm.solvers.ssadmm import SSADMM
 from dpadmm.solvers.vradmm import VRADMM

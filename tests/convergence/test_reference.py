@@ -29,7 +29,7 @@ from dpadmm.problem import (
     SquaredL2,
     Zero,
 )
-from dpadmm.solvers.reference import objective, solve_exactly
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 
 N, D, K = 200, 20, 3
 GROUPS = tuple(tuple(range(i, i + 4)) for i in range(0, D, 4))

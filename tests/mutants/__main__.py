@@ -1,6 +1,7 @@
 """`make mutants`: tries the mutants, prints who survived and the score, and fails below the threshold.
 
-Run by itself: python -m tests.mutants [--count 330] [--seed 24] [--workers 2] [--quick] [--only privacy/split.py]
+Run by itself: python -m tests.mutants [--count 330] [--seed 24] [--workers 2] [--quick]
+    [--only privacy/budget_split.py]
 """
 
 from __future__ import annotations

@@ -9,20 +9,20 @@ import pytest
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV, load_model
 from dpadmm.audit import NoAttack, audit_model
-from dpadmm.audit.attacks import attacks_on
-from dpadmm.audit.hidden import HiddenRun, smallest_program
-from dpadmm.audit.interrogation import Interrogation
+from dpadmm.audit.attacks_on_plan import attacks_on
+from dpadmm.audit.hidden_pass_attack import HiddenRun, smallest_program
 from dpadmm.audit.neighbours import Forgery
+from dpadmm.audit.query_attack import Interrogation
 from dpadmm.errors import QueryRefused
 from dpadmm.preparation import PrivateGraph, PrivateQuantileClipper
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.footing import Footing
-from dpadmm.privacy.implied import restated
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Query
+from dpadmm.privacy.plan_facts import restated
 from dpadmm.privacy.questions import CentredScore
 from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.state_grid import Footing
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.randomness import make_selection_stream, make_streams
 from experiments.mutants import half_the_exact_deviation, less_noise, less_noise_on

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import dpadmm
+from dpadmm.audit.leaky_algorithms import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
 from dpadmm.audit.lower_bound import epsilon_lower_bound
-from dpadmm.audit.printed import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
 from dpadmm.errors import CannotCertify, InvalidParameter
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
-from dpadmm.privacy.legacy import legacy_paper_sigma
+from dpadmm.privacy.printed_noise import legacy_paper_sigma
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
 from dpadmm.problem import L1, Constraint, Problem, Squared
 from dpadmm.randomness import make_streams

@@ -19,7 +19,7 @@ from dpadmm.privacy.questions import FeatureCurvature, JointMoments, SecondMomen
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.rows.feature_curvature import LARGEST_WEIGHED
+from dpadmm.rows.curvature_sums import LARGEST_WEIGHED
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows

@@ -24,8 +24,8 @@ from dpadmm.errors import DpadmmError, PrivacyError, PromiseBroken, QueryRefused
 from dpadmm.oracles.base import LARGEST_POINT, PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.implied import query_facts
 from dpadmm.privacy.plan import Plan, Request
+from dpadmm.privacy.plan_facts import query_facts
 from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, SecondMoment
 from dpadmm.privacy.sampling import Everything, make_sampler
 from dpadmm.privacy.wording import sentence
@@ -33,7 +33,7 @@ from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, So
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import SOLVERS, Setting, run
-from dpadmm.solvers.full import FullADMM
+from dpadmm.solvers.full_admm import FullADMM
 from dpadmm.solvers.vradmm import VRADMM
 
 from . import toys

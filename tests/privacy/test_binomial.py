@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadmm.binomial import _law, binomial
+from dpadmm.exact_samplers.binomial import _law, binomial
 from dpadmm.randomness import SamplingStream, make_streams
 
 from .alarms import require

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from dpadmm import DPLogisticRegression
-from dpadmm.audit.interrogation import Interrogation, loudest
 from dpadmm.audit.neighbours import Forgery
-from dpadmm.audit.saved import attack_all
+from dpadmm.audit.query_attack import Interrogation, loudest
+from dpadmm.audit.saved_model import attack_all
 from dpadmm.audit.witness import Witness
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.oracles.exact import ExactOracle
@@ -22,8 +22,8 @@ from dpadmm.problem.losses import Logistic
 from dpadmm.randomness import make_streams, public_generator
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
-from dpadmm.solvers.auto.spread.replay import SimulatedRows
-from dpadmm.solvers.auto.spread.transcript import Listener, Tape, Transcript
+from dpadmm.solvers.auto.noise_spread.replay import SimulatedRows
+from dpadmm.solvers.auto.noise_spread.transcript import Listener, Tape, Transcript
 from experiments.mutants import half_the_reach, less_noise, no_curvature_clip
 
 ROWS, DELTA = 60, 1e-3

@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadmm import discrete_gaussian as module
-from dpadmm.discrete_gaussian import LARGEST_SIGMA, below_exponential, discrete_gaussian, exponential_bounds
 from dpadmm.errors import InvalidParameter
+from dpadmm.exact_samplers import discrete_gaussian as module
+from dpadmm.exact_samplers.discrete_gaussian import (
+    LARGEST_SIGMA,
+    below_exponential,
+    discrete_gaussian,
+    exponential_bounds,
+)
 from dpadmm.privacy.arithmetic import variation
 from dpadmm.randomness import make_streams
 

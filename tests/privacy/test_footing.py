@@ -21,10 +21,10 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.events import Event, HiddenPasses
-from dpadmm.privacy.footing import DUAL_SHARE, Footing, StateNoise
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.state_grid import DUAL_SHARE, Footing, StateNoise
 from dpadmm.problem import (
     L1,
     Box,
@@ -41,14 +41,14 @@ from dpadmm.problem import (
     SquaredL2,
     Zero,
 )
-from dpadmm.problem.program import FINEST_GRID, Program
+from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows import local
 from dpadmm.rows.local import LocalRows, _kernel_loss
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.visit import visit
-from dpadmm.solvers.noisy import NoisyADMM
+from dpadmm.solvers.noisy_admm import NoisyADMM
 from experiments.linear_gaussian import Linear
 
 from .exact_visit import decimals, distance, exact_visit

@@ -14,7 +14,7 @@ from scipy import sparse, stats
 
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
-from dpadmm.kernels.reference import on_grid
+from dpadmm.kernels.numpy_kernels import on_grid
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy import arithmetic

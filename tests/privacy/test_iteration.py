@@ -31,11 +31,11 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.comparison import compare, compare_plan
 from dpadmm.privacy.events import Event, GaussianSums, HiddenPasses
-from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch, Everything, Permutation, make_sampler
+from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import (
     L1,
     Constraint,
@@ -50,14 +50,14 @@ from dpadmm.problem import (
     SquaredL2,
     Zero,
 )
-from dpadmm.problem.program import FINEST_GRID, Program
+from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.visit import visit
 from dpadmm.solvers import run
-from dpadmm.solvers.full import FullADMM
-from dpadmm.solvers.noisy import NoisyADMM
-from dpadmm.solvers.reference import objective, solve_exactly
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
+from dpadmm.solvers.full_admm import FullADMM
+from dpadmm.solvers.noisy_admm import NoisyADMM
 from experiments.linear_gaussian import Linear
 
 REPLACE = Relation.REPLACE_ONE

@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from dpadmm import Budget, DPLogisticRegression, Ledger
 from dpadmm.errors import DpadmmError, FileProblem
 from dpadmm.preparation import PrivateQuantileClipper
-from dpadmm.privacy.address import Address, hidden, is_address
 from dpadmm.privacy.ledger import verify
 from dpadmm.privacy.ledger.entries import Entry
 from dpadmm.privacy.ledger.postgres import PostgresStore
+from dpadmm.privacy.server_address import Address, hidden, is_address
 
 from .ledger_places import SMALL, new_database, postgres_server
 

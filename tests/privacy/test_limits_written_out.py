@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr
 
-from dpadmm.discrete_gaussian import below_exponential, discrete_gaussian, exponential_bounds
 from dpadmm.errors import InvalidParameter, PromiseBroken, SchemeMismatch
+from dpadmm.exact_samplers.discrete_gaussian import below_exponential, discrete_gaussian, exponential_bounds
 from dpadmm.privacy import arithmetic, profiles
 from dpadmm.privacy.accountants.lattice import Composition, LossPmf, _folded, connect_dots
 from dpadmm.privacy.arithmetic import Arithmetic
@@ -201,7 +201,7 @@ def test_rational_arithmetic_alone_draws_the_same_numbers(sigma, monkeypatch):
         return discrete_gaussian(np.full(200, sigma), lambda n: words.integers(0, 1 << 64, n, dtype=np.uint64))
 
     fast = drawn()
-    monkeypatch.setattr("dpadmm.discrete_gaussian.DOUBT", 1e9)
+    monkeypatch.setattr("dpadmm.exact_samplers.discrete_gaussian.DOUBT", 1e9)
     np.testing.assert_array_equal(drawn(), fast)
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, load_model
 from dpadmm.audit import audit_model
-from dpadmm.audit.attacks import attacks_on
+from dpadmm.audit.attacks_on_plan import attacks_on
 from dpadmm.audit.end_to_end import attack
 from dpadmm.audit.neighbours import FAR, Forgery, OneAmongZeros, long_row
-from dpadmm.audit.saved import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
+from dpadmm.audit.saved_model import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
 from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
 from dpadmm.privacy.facts import Unit
-from dpadmm.privacy.implied import restated
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.plan_facts import restated
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording.version1_words import EARLIER, SAFE

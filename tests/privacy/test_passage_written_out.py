@@ -10,10 +10,10 @@ import pytest
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.accountants.iteration import ORDERS, log_mean_exp, positions, with_rounding
-from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
+from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import L1, Constraint, Logistic, Problem, Simplex
-from dpadmm.problem.program import Program
+from dpadmm.problem.hidden_pass_program import Program
 
 from .test_written_out import footing_of
 

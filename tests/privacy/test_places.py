@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from dpadmm import kernels
-from dpadmm.kernels.reference import products
-from dpadmm.kernels.runs import SHORT
+from dpadmm.kernels.numpy_kernels import products
+from dpadmm.kernels.vectors.short_sparse_rows import SHORT
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap

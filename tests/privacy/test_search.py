@@ -31,9 +31,9 @@ from dpadmm.audit.lower_bound import epsilon_lower_bound
 from dpadmm.errors import BudgetExceeded, Diverged, InvalidData, InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import make_candidates
-from dpadmm.estimators.search.parts import Part, Sizes, divide
+from dpadmm.estimators.search.row_split import RowPart, Sizes, divide
 from dpadmm.estimators.search.trial import Bench, Trial
-from dpadmm.kernels import engine
+from dpadmm.kernels import kernel_choice
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.calibration import calibrate
@@ -356,9 +356,9 @@ class TestLaw:
         """The count of the process would else tell the secret one, by the kernels it loads and the files they leave."""
         read = set()
         for seed in range(6):
-            monkeypatch.setattr(engine, "_read_so_far", 0.0)
+            monkeypatch.setattr(kernel_choice, "_read_so_far", 0.0)
             DPSearchCV(model(random_state=seed), SPACE, mean_trials=4.0).fit(X, Y)
-            read.add(engine._read_so_far)
+            read.add(kernel_choice._read_so_far)
         assert len(read) == 1
         assert read != {0.0}
 
@@ -532,7 +532,7 @@ class TestAudit:
         scores = []
         for label in (0, 1):
             labels = np.append(Y[30:39], label)
-            parts = Part(X[:30], Y[:30], None), Part(X[30:40], labels, None)
+            parts = RowPart(X[:30], Y[:30], None), RowPart(X[30:40], labels, None)
             bench = Bench(tuned.estimator, target, bench_plan, *parts, Accuracy(), {})
             stream = make_selection_stream()
             scores.append(

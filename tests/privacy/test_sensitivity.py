@@ -13,8 +13,8 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
+from dpadmm.kernels.clipping import SMALLEST_CLIP, clip_slopes
 from dpadmm.oracles.exact import ExactOracle
-from dpadmm.privacy.clipping import SMALLEST_CLIP, clip_slopes
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Huber, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap

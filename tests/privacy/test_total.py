@@ -26,7 +26,7 @@ from dpadmm import (
 from dpadmm.errors import InvalidParameter, PrivacyError, SchemeMismatch
 from dpadmm.estimators.pipelines import NOTHING_ELSE
 from dpadmm.preparation.base import COSTS_IN_ADDITION
-from dpadmm.preparation.total import FIXED_IN_ADVANCE
+from dpadmm.preparation.composed_statements import FIXED_IN_ADVANCE
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.calibration import verify_plan

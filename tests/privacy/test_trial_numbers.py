@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpadmm.exact_samplers.trial_numbers import _negative_binomial, _poisson
 from dpadmm.privacy.selection import Repetitions
 from dpadmm.randomness import SelectionStream, make_selection_stream
-from dpadmm.trial_numbers import _negative_binomial, _poisson
 
 from .alarms import require
 

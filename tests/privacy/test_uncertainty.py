@@ -15,13 +15,13 @@ from sklearn.base import clone
 
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPSearchCV, PrivateQuantileClipper, load_model
 from dpadmm.errors import FileProblem, QueryRefused
-from dpadmm.estimators import uncertainty
+from dpadmm.estimators import standard_errors
 from dpadmm.estimators.loading import checksum
 from dpadmm.oracles.base import PrivateOracle
+from dpadmm.solvers.auto.noise_spread import replay, response, transcript
+from dpadmm.solvers.auto.noise_spread.replay import Spread, noise_spread
+from dpadmm.solvers.auto.noise_spread.transcript import Transcript
 from dpadmm.solvers.auto.solver import MOST_REPLAYED
-from dpadmm.solvers.auto.spread import replay, response, transcript
-from dpadmm.solvers.auto.spread.replay import Spread, noise_spread
-from dpadmm.solvers.auto.spread.transcript import Transcript
 
 from .taint import Stub
 
@@ -96,7 +96,7 @@ def test_stated_errors_are_the_spread_over_noise_seeds(name: str, epsilon: float
 @pytest.mark.statistical
 def test_below_the_limit_they_would_be_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Why there is a limit."""
-    monkeypatch.setattr(uncertainty, "LEAST_SIGNAL", 0.0)
+    monkeypatch.setattr(standard_errors, "LEAST_SIGNAL", 0.0)
     fits = [fitted("squared", epsilon=0.3, random_state=seed) for seed in range(30)]
     true = np.std([fit.coef_ for fit in fits], axis=0, ddof=1)
     assert np.median(fits[0].coef_std_ / true) < 0.5

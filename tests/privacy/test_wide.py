@@ -18,7 +18,7 @@ from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.questions import ClippedGradient, JointMoments, RowMoments
 from dpadmm.problem.losses import Logistic, Softmax, Squared
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.auto.rules import LossModel

@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from dpadmm.discrete_gaussian import exponential_bounds
 from dpadmm.errors import QueryRefused
+from dpadmm.exact_samplers.discrete_gaussian import exponential_bounds
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.moments import NoisyMoment
 from dpadmm.privacy import arithmetic
@@ -22,13 +22,13 @@ from dpadmm.privacy.accountants.lattice import Composition, LossPmf
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import Constraint, Logistic, Problem, Zero
-from dpadmm.problem.program import Program
+from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
 

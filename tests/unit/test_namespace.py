@@ -33,11 +33,11 @@ def test_subpackages_are_imported_on_first_use(use: str) -> None:
 
 
 UNUSED = {
-    "dpadmm.discrete_gaussian",
+    "dpadmm.exact_samplers.discrete_gaussian",
     "dpadmm.rows.lattice_rows",
     "dpadmm.privacy.accountants.pld",
-    "dpadmm.solvers.auto.spread.replay",
-    "dpadmm.solvers.noisy",
+    "dpadmm.solvers.auto.noise_spread.replay",
+    "dpadmm.solvers.noisy_admm",
     "dpadmm.solvers.sadmm",
     "dpadmm.solvers.vradmm",
 }

@@ -1,7 +1,7 @@
 """Empirical checks of privacy claims: lower bounds on ε by attack, and leaky positive controls of their power."""
 
+from dpadmm.audit.canary_guesses import guess_lower_bound, guess_tail
 from dpadmm.audit.end_to_end import AuditResult, audit_fit, audit_solver
-from dpadmm.audit.guesses import guess_lower_bound, guess_tail
 from dpadmm.audit.lower_bound import (
     GaussianBound,
     LowerBound,
@@ -12,7 +12,7 @@ from dpadmm.audit.lower_bound import (
 from dpadmm.audit.neighbours import worst_pair, worst_tables
 from dpadmm.audit.one_run import Canaries, OneRunResult, audit_one_run
 from dpadmm.audit.power import Power, power_of_guesses, power_of_pairs, power_of_threshold
-from dpadmm.audit.saved import CheckedModel, ModelAudit, NoAttack, audit_model, check_model
+from dpadmm.audit.saved_model import CheckedModel, ModelAudit, NoAttack, audit_model, check_model
 
 __all__ = [
     "AuditResult",

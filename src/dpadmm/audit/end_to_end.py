@@ -21,7 +21,7 @@ from dpadmm.declare.recipe import Recipe
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.linear import DPLogisticRegression
-from dpadmm.kernels import Work
+from dpadmm.kernels import FitSize
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
@@ -135,7 +135,7 @@ def attack(
     require_probabilities(recipe.plan.budget.delta, confidence)
     asked = sum(query.count for query in recipe.plan.queries)
     # The oracle and the attacker's two suspects read rows at every query of every run.
-    engine = kernels.choose(Work(6 * runs * asked, suspects[0].n_rows, suspects[0].n_features))
+    engine = kernels.choose(FitSize(6 * runs * asked, suspects[0].n_rows, suspects[0].n_features))
     with np.errstate(all="ignore"), kernels.use(engine):
         scores = np.array([[score(recipe, suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
     return judge(recipe.plan, scores, confidence)

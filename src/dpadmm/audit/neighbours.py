@@ -17,7 +17,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from dpadmm.audit.guesses import guess_lower_bound
+from dpadmm.audit.canary_guesses import guess_lower_bound
 from dpadmm.audit.lower_bound import require_probabilities
 from dpadmm.audit.neighbours import long_row
 from dpadmm.audit.power import power_of_guesses
 from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.given import in_memory
+from dpadmm.estimators.fit_table import in_memory
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.ledger import Payment
 from dpadmm.problem.checks import count

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.audit.guesses import guess_lower_bound
+from dpadmm.audit.canary_guesses import guess_lower_bound
 from dpadmm.audit.lower_bound import gaussian_power, log_ratio, right_pairs_needed
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.selection import Repetitions

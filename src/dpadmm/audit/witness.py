@@ -14,8 +14,8 @@ from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.program import Program
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.hidden_pass_program import Program
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.lattice_sum import Sum, as_numbers
 from dpadmm.rows.protocol import Rows
 

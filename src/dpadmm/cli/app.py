@@ -11,22 +11,22 @@ import typer
 
 from dpadmm._version import __version__
 from dpadmm.cli import (
-    audit,
-    check,
-    demo,
-    evaluate,
+    audit_command,
+    check_command,
+    demo_command,
+    evaluate_command,
     failures,
-    fit,
-    ledger,
-    plan,
-    predict,
-    schema,
-    statement,
-    tune,
-    version,
+    fit_command,
+    ledger_command,
+    plan_command,
+    predict_command,
+    schema_command,
+    statement_command,
+    tune_command,
+    version_command,
 )
-from dpadmm.cli.ending import Stopped, stopping
-from dpadmm.cli.remarks import remarks_told
+from dpadmm.cli.early_end import Stopped, stopping
+from dpadmm.cli.remarks_on_screen import remarks_told
 from dpadmm.cli.screen import close_output, log_on_screen, print_text
 
 CODES = f"Exit codes: {failures.EXIT_CODES}."
@@ -43,18 +43,18 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo", help=demo.HELP, epilog=CODES)(demo.demo)
-app.command("plan", help=plan.HELP, epilog=CODES)(plan.plan)
-app.command("schema", help=schema.HELP, epilog=CODES)(schema.schema)
-app.command("check", help=check.HELP, epilog=CODES)(check.check)
-app.command("fit", help=fit.HELP, epilog=CODES)(fit.fit)
-app.command("tune", help=tune.HELP, epilog=CODES)(tune.tune)
-app.command("predict", help=predict.HELP, epilog=CODES)(predict.predict)
-app.command("evaluate", help=evaluate.HELP, epilog=CODES)(evaluate.evaluate)
-app.command("statement", help=statement.HELP, epilog=CODES)(statement.statement)
-app.command("audit", help=audit.HELP, epilog=CODES)(audit.audit)
-app.add_typer(ledger.app, name="ledger")
-app.command("version", epilog=CODES)(version.version)
+app.command("demo", help=demo_command.HELP, epilog=CODES)(demo_command.demo)
+app.command("plan", help=plan_command.HELP, epilog=CODES)(plan_command.plan)
+app.command("schema", help=schema_command.HELP, epilog=CODES)(schema_command.schema)
+app.command("check", help=check_command.HELP, epilog=CODES)(check_command.check)
+app.command("fit", help=fit_command.HELP, epilog=CODES)(fit_command.fit)
+app.command("tune", help=tune_command.HELP, epilog=CODES)(tune_command.tune)
+app.command("predict", help=predict_command.HELP, epilog=CODES)(predict_command.predict)
+app.command("evaluate", help=evaluate_command.HELP, epilog=CODES)(evaluate_command.evaluate)
+app.command("statement", help=statement_command.HELP, epilog=CODES)(statement_command.statement)
+app.command("audit", help=audit_command.HELP, epilog=CODES)(audit_command.audit)
+app.add_typer(ledger_command.app, name="ledger")
+app.command("version", epilog=CODES)(version_command.version)
 
 
 def _print_version(asked: bool) -> None:

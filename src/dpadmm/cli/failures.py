@@ -8,7 +8,7 @@ import signal
 from contextlib import suppress
 from typing import Any
 
-from dpadmm.cli.ending import Outcome, Stopped
+from dpadmm.cli.early_end import Outcome, Stopped
 from dpadmm.errors import Diverged, DownloadFailed, DpadmmError, FileProblem, InputError, PrivacyError
 
 UNEXPECTED, BAD_INPUT, PRIVACY_REFUSAL, FILE_PROBLEM, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143

@@ -1,9 +1,9 @@
 """Every data set we know by name: where its home is, what its bytes must be, what it is and under which terms.
 
-Two checksums guard a data set. `RawFile.sha256` is that of the file at its home. `Entry.content_sha256` is taken over
-dtype, shape and bytes of the converted features and labels (see `arrays.content_sha256`); it is required of every
-download and of every file in the cache, and alone decides where a raw checksum is None. `Entry.npz_sha256` is that of
-the reference npz file as a whole.
+Two checksums guard a data set. `RawFile.sha256` is that of the file at its home. `CatalogueEntry.content_sha256` is
+taken over dtype, shape and bytes of the converted features and labels (see `arrays.content_sha256`); it is required
+of every download and of every file in the cache, and alone decides where a raw checksum is None.
+`CatalogueEntry.npz_sha256` is that of the reference npz file as a whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RawFile:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One data set. Without `files` it cannot be downloaded, and `by_hand` says where a person gets it."""
 
     name: str
@@ -55,7 +55,7 @@ def _mnist(name: str, sha256: str) -> RawFile:
 
 
 _ENTRIES = (
-    Entry(
+    CatalogueEntry(
         name="adult",
         description="UCI Adult (1994 census), complete rows, 6 min-max numeric + 98 one-hot columns; +1 is >50K.",
         licence=_CC_BY,
@@ -67,7 +67,7 @@ _ENTRIES = (
         ),
         converter=raw.adult,
     ),
-    Entry(
+    CatalogueEntry(
         name="a9a",
         description="LIBSVM a9a and a9a.t: Adult in 123 sparse binary features.",
         licence=f"derived from UCI Adult: {_CC_BY}",
@@ -79,7 +79,7 @@ _ENTRIES = (
         ),
         converter=raw.libsvm("a9a", "a9a.t", 123),
     ),
-    Entry(
+    CatalogueEntry(
         name="mushrooms",
         description="UCI Mushroom (agaricus-lepiota), one-hot, stalk-root kept apart; +1 is poisonous.",
         licence=_CC_BY,
@@ -92,7 +92,7 @@ _ENTRIES = (
         ),
         converter=raw.mushrooms,
     ),
-    Entry(
+    CatalogueEntry(
         name="w8a",
         description="LIBSVM w8a and w8a.t: web pages in 300 sparse binary features, 3 % positive.",
         licence="not stated by its home (Platt 1998, through LIBSVM): check before redistribution",
@@ -104,7 +104,7 @@ _ENTRIES = (
         ),
         converter=raw.libsvm("w8a", "w8a.t", 300),
     ),
-    Entry(
+    CatalogueEntry(
         name="covtype",
         description="UCI Covertype, 54 min-max columns; +1 is lodgepole pine, the seven kinds are in extras.",
         licence=f"{_CC_BY}; copyright Colorado State University",
@@ -113,7 +113,7 @@ _ENTRIES = (
         files=(_uci("covtype", "covtype.data.gz", "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771"),),
         converter=raw.covtype,
     ),
-    Entry(
+    CatalogueEntry(
         name="mnist",
         description="MNIST digits, 784 pixels a row in [0, 1], 60,000 + 10,000.",
         licence="CC BY-SA 3.0, as commonly stated",
@@ -127,7 +127,7 @@ _ENTRIES = (
         ),
         converter=raw.mnist,
     ),
-    Entry(
+    CatalogueEntry(
         name="bio_train",
         description="KDD Cup 2004 protein homology, training part, 74 unscaled features, 0.9 % positive.",
         licence="not stated by its home (KDD Cup 2004): check before redistribution",
@@ -136,7 +136,7 @@ _ENTRIES = (
         by_hand="register at the KDD Cup 2004 site (https://www.kdd.org/kdd-cup/view/kdd-cup-2004/Data), fetch the "
         "protein homology data and save the 74 features and the label of bio_train.dat",
     ),
-    Entry(
+    CatalogueEntry(
         name="ipums_br",
         description="IPUMS Brazil as used in the private-learning papers, 52 min-max features.",
         licence="the IPUMS terms of use forbid redistribution",
@@ -146,7 +146,7 @@ _ENTRIES = (
         "census under its terms and save its 52 scaled features and the label",
     ),
 )
-CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+CATALOGUE: dict[str, CatalogueEntry] = {entry.name: entry for entry in _ENTRIES}
 DEMO = "demo"
 
 
@@ -155,7 +155,7 @@ def names() -> tuple[str, ...]:
     return (*sorted(CATALOGUE), DEMO)
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> CatalogueEntry:
     """The entry called `name`, or `InvalidParameter` listing the names there are."""
     if not isinstance(name, str) or name not in CATALOGUE:
         raise InvalidParameter(f"data set {name!r}", "one of " + ", ".join(names()), "choose a known data set")

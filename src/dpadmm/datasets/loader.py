@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dpadmm.datasets import raw
 from dpadmm.datasets.arrays import Arrays, content_sha256, file_sha256, read_npz, to_dataset, write_npz
-from dpadmm.datasets.catalogue import DEMO, Entry, find
+from dpadmm.datasets.catalogue import DEMO, CatalogueEntry, find
 from dpadmm.datasets.dataset import Dataset
 from dpadmm.datasets.download import failed, fetch_any
 from dpadmm.datasets.simulated import make_demo
@@ -72,7 +72,7 @@ def cache_folder() -> Path:
     return cache_directory("datasets")
 
 
-def _own_file(entry: Entry) -> Path | None:
+def _own_file(entry: CatalogueEntry) -> Path | None:
     folder = os.environ.get("DPADMM_DATA")
     if not folder:
         return None
@@ -84,11 +84,11 @@ def _own_file(entry: Entry) -> Path | None:
     return path if path.is_file() else None
 
 
-def _is_reference(entry: Entry, path: Path, arrays: Arrays) -> bool:
+def _is_reference(entry: CatalogueEntry, path: Path, arrays: Arrays) -> bool:
     return file_sha256(path) == entry.npz_sha256 or content_sha256(arrays) == entry.content_sha256
 
 
-def _from_cache(entry: Entry, path: Path) -> Arrays | None:
+def _from_cache(entry: CatalogueEntry, path: Path) -> Arrays | None:
     """The cached arrays, or None if absent or damaged: the cache holds nothing that cannot be fetched again."""
     if not path.is_file():
         return None
@@ -99,7 +99,7 @@ def _from_cache(entry: Entry, path: Path) -> Arrays | None:
     return arrays if _is_reference(entry, path, arrays) else None
 
 
-def _require_download(entry: Entry, download: bool) -> None:
+def _require_download(entry: CatalogueEntry, download: bool) -> None:
     if not entry.files:
         raise failed(
             f"the data set {entry.name!r}, which may not be fetched for you ({entry.licence})",
@@ -114,7 +114,7 @@ def _require_download(entry: Entry, download: bool) -> None:
         )
 
 
-def _from_home(entry: Entry, cached: Path, progress: bool) -> Arrays:
+def _from_home(entry: CatalogueEntry, cached: Path, progress: bool) -> Arrays:
     """Fetch, convert, check the content, store."""
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ def _from_home(entry: Entry, cached: Path, progress: bool) -> Arrays:
     return arrays
 
 
-def _converted(entry: Entry, files: dict[str, Path]) -> Arrays:
+def _converted(entry: CatalogueEntry, files: dict[str, Path]) -> Arrays:
     assert entry.converter is not None
     try:
         arrays = raw.convert(entry.converter, files)
@@ -149,5 +149,5 @@ def _converted(entry: Entry, files: dict[str, Path]) -> Arrays:
     return arrays
 
 
-def _dataset(entry: Entry, arrays: Arrays, *, verified: bool) -> Dataset:
+def _dataset(entry: CatalogueEntry, arrays: Arrays, *, verified: bool) -> Dataset:
     return to_dataset(entry.name, arrays, description=entry.description, licence=entry.licence, verified=verified)

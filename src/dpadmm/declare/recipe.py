@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpadmm.declare.resources import require_room
 from dpadmm.errors import InvalidParameter, shown
+from dpadmm.kernels.clipping import SMALLEST_CLIP
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.budget_split import remaining, with_share
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
-from dpadmm.privacy.split import remaining, with_share
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.solvers.base import LEAST_NUMBERS
-from dpadmm.stored import LARGEST_WHOLE
+from dpadmm.stored_json import LARGEST_WHOLE
 
 GROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 """What Linux lets the processes of a container have together."""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dpadmm.estimators.blur import LaplacianBlur
+from dpadmm.estimators.laplacian_blur import LaplacianBlur
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 from dpadmm.lazy import on_first_use
 

@@ -21,24 +21,24 @@ from dpadmm.declare.remarks import announce, remarks_on
 from dpadmm.declare.target import Target
 from dpadmm.declare.weights import DECLARED, row_weights
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_scorable
-from dpadmm.estimators.given import Elsewhere, InMemory, held_elsewhere, in_memory, private_rows
-from dpadmm.estimators.habits import knows_its_names
-from dpadmm.estimators.parameters import require_plain
+from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, require_scorable
+from dpadmm.estimators.fit_size import work_of
+from dpadmm.estimators.fit_table import MemoryTable, RemoteTable, held_elsewhere, in_memory, private_rows
+from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
-from dpadmm.estimators.progress import progress_observer
-from dpadmm.estimators.uncertainty import Uncertain
-from dpadmm.estimators.work import work_of
+from dpadmm.estimators.progress_bar import progress_observer
+from dpadmm.estimators.standard_errors import Uncertain
+from dpadmm.estimators.unknown_arguments import knows_its_names
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.server_address import PlaceParameter
 from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.protocol import Rows
-from dpadmm.solvers.auto.spread.transcript import Listener
+from dpadmm.solvers.auto.noise_spread.transcript import Listener
 from dpadmm.solvers.base import run
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self.plan_ = recipe.plan
         self._store(weights)
 
-    def _given(self, X: Any, y: Any) -> InMemory | Elsewhere:
+    def _given(self, X: Any, y: Any) -> MemoryTable | RemoteTable:
         """The table, left where it is if it is not in memory."""
         held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
         return in_memory(X, y, self.invalid_rows, self) if held is None else held

@@ -16,8 +16,8 @@ from dpadmm.cells.pandas_cells import cells_of
 from dpadmm.cells.target_columns import distinct, one_column
 from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidData, InvalidDataType
-from dpadmm.estimators.declared import require_valid
-from dpadmm.estimators.input import feature_table
+from dpadmm.estimators.declared_rows import require_valid
+from dpadmm.estimators.sklearn_input import feature_table
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.dask_parts import DaskParts, Reading, each
 from dpadmm.rows.partitioned import PartitionedRows

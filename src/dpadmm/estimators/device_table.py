@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from dpadmm.cells.target_columns import has_public_type
 from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidData, InvalidDataType
-from dpadmm.estimators.declared import require_valid
-from dpadmm.estimators.input import label_column
+from dpadmm.estimators.declared_rows import require_valid
+from dpadmm.estimators.sklearn_input import label_column
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.torch_rows import TorchRows
 from dpadmm.rows.torch_table import all_finite, pack_tensor, require_double_precision, to_device

@@ -26,8 +26,8 @@ from dpadmm.declare.target import (
 )
 from dpadmm.errors import InvalidData
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.habits import knows_its_names
-from dpadmm.estimators.uncertainty import knows_its_noise
+from dpadmm.estimators.standard_errors import knows_its_noise
+from dpadmm.estimators.unknown_arguments import knows_its_names
 from dpadmm.problem.losses.base import Loss
 
 if TYPE_CHECKING:

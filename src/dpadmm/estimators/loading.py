@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.linear import DPLinearRegression, DPLinearSVC, DPLogisticRegression
+from dpadmm.estimators.standard_errors import NOT_COMPUTED
 from dpadmm.estimators.stored_graph import from_arrays
 from dpadmm.estimators.stored_numbers import MOST_NUMBERS, read_numbers
-from dpadmm.estimators.uncertainty import NOT_COMPUTED
 from dpadmm.privacy.selection import plan_from_dict
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.scoring import SCORE_FILES
-from dpadmm.solvers.auto.spread.replay import Spread
-from dpadmm.stored import (
+from dpadmm.solvers.auto.noise_spread.replay import Spread
+from dpadmm.stored_json import (
     entries,
     exactly,
     flag,

@@ -17,11 +17,11 @@ import numpy as np
 from dpadmm._version import __version__
 from dpadmm.declare.penalties import is_matrix
 from dpadmm.errors import CannotCertify, FileProblem, PromiseBroken
-from dpadmm.estimators.elsewhere import linear_score
 from dpadmm.estimators.linear import DPLinearRegression
 from dpadmm.estimators.loading import FILES, FORMAT, checksum, read_model_folder
+from dpadmm.estimators.scoring_rule import linear_score
+from dpadmm.estimators.standard_errors import NOT_COMPUTED
 from dpadmm.estimators.stored_graph import to_arrays
-from dpadmm.estimators.uncertainty import NOT_COMPUTED
 from dpadmm.files import usable_path, why, write_folder
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
 from dpadmm.errors import PrivacyError
-from dpadmm.estimators.blur import LaplacianBlur
+from dpadmm.estimators.laplacian_blur import LaplacianBlur
 from dpadmm.privacy.statement import PrivacyStatement
 
 NOTHING_ELSE = "nothing-else-learned"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.stored import unreadable
+from dpadmm.stored_json import unreadable
 
 PREFIX = "graph_"
 LONGEST_EDGE = 3

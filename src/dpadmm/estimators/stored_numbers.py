@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import FileProblem
 from dpadmm.estimators.stored_graph import PREFIX
-from dpadmm.stored import unreadable
+from dpadmm.stored_json import unreadable
 
 MOST_NUMBERS = 1 << 34
 """Bytes of a file of numbers: two billion weights."""

@@ -17,7 +17,7 @@ The kernels of a namespace have the same signatures and agree to rounding:
 | visits       | a hidden pass of noisy gradient ADMM, one row after another         |
 """
 
-from dpadmm.kernels import sources
-from dpadmm.kernels.engine import Loop, Name, Work, active, active_name, announce, choose, use
+from dpadmm.kernels import source_digest
+from dpadmm.kernels.kernel_choice import FitSize, Loop, Name, active, active_name, announce, choose, use
 
-__all__ = ["Loop", "Name", "Work", "active", "active_name", "announce", "choose", "sources", "use"]
+__all__ = ["FitSize", "Loop", "Name", "active", "active_name", "announce", "choose", "source_digest", "use"]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from numba import njit
 
-from dpadmm.kernels.sources import DIGEST
+from dpadmm.kernels.source_digest import DIGEST
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

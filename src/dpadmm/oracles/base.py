@@ -17,12 +17,11 @@ from scipy.linalg.blas import ddot
 
 from dpadmm import kernels
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
-from dpadmm.kernels import reference
+from dpadmm.kernels import numpy_kernels
+from dpadmm.kernels.clipping import SMALLEST_CLIP
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.arithmetic import Arithmetic
-from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
-from dpadmm.privacy.footing import Footing
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.questions import (
@@ -38,9 +37,10 @@ from dpadmm.privacy.questions import (
     SecondMoment,
 )
 from dpadmm.privacy.sampling import Batch, Everything, Permutation
-from dpadmm.problem.program import Program
+from dpadmm.privacy.state_grid import Footing
+from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import Streams
 from dpadmm.rows.lattice_sum import LatticeSum, Sum, joined
 from dpadmm.rows.protocol import Preparable, Rows, Scored, State, Visited
@@ -229,7 +229,7 @@ class PrivateOracle:
             x, dual = self._rows.noisy_pass(
                 program, state, query.clip_norm, order, lambda visits: draw((visits, self._rows.n_features)), noise.grid
             )
-            dual = noise.dual_grid * reference.on_grid(dual, noise.dual_grid)
+            dual = noise.dual_grid * numpy_kernels.on_grid(dual, noise.dual_grid)
             self._state = x, dual + self._draw_on_grid(noise.dual_deviation, noise.dual_grid, dual.shape)
             self._count(query)
 
@@ -340,7 +340,7 @@ class PrivateOracle:
         """
         if os.getpid() != self._process:
             raise QueryRefused("an oracle answers only in the process that made it; make a new plan in each process")
-        alone = getattr(summing, "kernels_suffice", False) and kernels.active() is not reference
+        alone = getattr(summing, "kernels_suffice", False) and kernels.active() is not numpy_kernels
         return self._lock if alone else _Silently(self._lock)
 
     def _admit(self, kind: str, *points: Array) -> Query:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpadmm.errors import QueryRefused
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Everything, Sampler
-from dpadmm.problem.program import FINEST_GRID, Program
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.protocol import Rows, Visited

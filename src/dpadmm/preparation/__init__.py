@@ -10,9 +10,9 @@ Each is a scikit-learn transformer with a budget of its own, or, where a model t
 model's budget: one plan, one statement, one charge.
 """
 
-from dpadmm.preparation.graph import PrivateGraph
+from dpadmm.preparation.composed_statements import compose_statements
 from dpadmm.preparation.moments import PrivateSecondMoment
+from dpadmm.preparation.private_graph import PrivateGraph
 from dpadmm.preparation.quantiles import PrivateQuantileClipper
-from dpadmm.preparation.total import compose_statements
 
 __all__ = ["PrivateGraph", "PrivateQuantileClipper", "PrivateSecondMoment", "compose_statements"]

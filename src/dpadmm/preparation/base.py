@@ -13,16 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
 from dpadmm.cells.holders import named
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.declared import nominal_rows, on_invalid_rows, require_finite, require_policy
-from dpadmm.estimators.input import feature_table
-from dpadmm.estimators.parameters import require_plain
+from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, require_finite, require_policy
+from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
+from dpadmm.estimators.sklearn_input import feature_table
 from dpadmm.oracles.base import PrivateOracle
-from dpadmm.privacy.address import PlaceParameter
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.server_address import PlaceParameter
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows

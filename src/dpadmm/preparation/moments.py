@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.base import BUDGET, PrivateTransformer
-from dpadmm.preparation.cleaning import positive
+from dpadmm.preparation.covariance_cleaning import positive
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.questions import FEATURE_MOMENT, FeatureMoment

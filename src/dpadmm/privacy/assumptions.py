@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.budget_split import STEPS
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.questions import CentredScore, HiddenWalk
-from dpadmm.privacy.split import STEPS
-from dpadmm.stored import entries, exactly, text, whole
+from dpadmm.stored_json import entries, exactly, text, whole
 
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "declared-beforehand": (),

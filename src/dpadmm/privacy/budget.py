@@ -10,7 +10,7 @@ from typing import Any
 
 from dpadmm.errors import InvalidParameter, shown
 from dpadmm.privacy.wording import rounded_up
-from dpadmm.stored import LARGEST_WHOLE
+from dpadmm.stored_json import LARGEST_WHOLE
 
 
 class Relation(StrEnum):

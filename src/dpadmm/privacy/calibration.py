@@ -10,16 +10,16 @@ from functools import singledispatch
 import numpy as np
 
 from dpadmm.errors import CannotCertify, InvalidParameter, SchemeMismatch
+from dpadmm.kernels.clipping import SMALLEST_CLIP
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import Accountant, default_accountant, make_accountant
 from dpadmm.privacy.accountants.base import Estimating
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
-from dpadmm.privacy.agreement import MOST_RELEASES, require_agreement, require_cost
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
-from dpadmm.privacy.clipping import SMALLEST_CLIP
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan, Query, Request
+from dpadmm.privacy.plan_agreement import MOST_RELEASES, require_agreement, require_cost
 from dpadmm.privacy.proofs import cited, status
 from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.sampling import Sampler
@@ -76,7 +76,9 @@ def calibrate(
 
     Examples
     --------
+    >>> from dpadmm.privacy.plan import Request
     >>> from dpadmm.privacy.questions import ClippedGradient
+    >>> from dpadmm.privacy.sampling import Everything
     >>> plan = calibrate(Budget(1.0, 1e-5), [Request("gradient", 10, ClippedGradient(1.0))], Everything(), 48842)
     >>> f"{plan.queries[0].noise_std:.5f}"
     '0.00048'

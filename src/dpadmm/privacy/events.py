@@ -7,7 +7,7 @@ from typing import Any
 
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.sampling import Everything, Permutation, Sampler, sampler_from_dict, sampler_to_dict
-from dpadmm.stored import exactly, listed, real, record, whole
+from dpadmm.stored_json import exactly, listed, real, record, whole
 
 
 @dataclass(frozen=True)

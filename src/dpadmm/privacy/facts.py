@@ -14,7 +14,7 @@ from dpadmm.privacy.proofs import CITATIONS, SENSITIVITIES
 from dpadmm.privacy.questions import QUESTIONS, CentredScore, ClippedGradient, GradientDifference, HiddenWalk
 from dpadmm.privacy.sampling import SAMPLERS, Permutation
 from dpadmm.privacy.selection.repetitions import Repetitions
-from dpadmm.stored import exactly, flag, listed, reading, real, record, text, texts, unreadable, whole
+from dpadmm.stored_json import exactly, flag, listed, reading, real, record, text, texts, unreadable, whole
 
 VERSION = 2
 UNITS = ("row",)

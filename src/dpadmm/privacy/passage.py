@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.privacy.footing import DUAL_SHARE, Footing
+from dpadmm.privacy.state_grid import DUAL_SHARE, Footing
 
 NOISY_PASS = "noisy pass"
 """Kind of a query for hidden passes."""

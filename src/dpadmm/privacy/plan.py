@@ -14,7 +14,7 @@ from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.questions import Question
 from dpadmm.privacy.questions import stored as stored_questions
 from dpadmm.privacy.sampling import Everything, Sampler, sampler_from_dict, sampler_to_dict
-from dpadmm.stored import exactly, listed, reading, real, text, unreadable, whole
+from dpadmm.stored_json import exactly, listed, reading, real, text, unreadable, whole
 
 
 @dataclass(frozen=True)

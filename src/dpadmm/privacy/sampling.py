@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter, SchemeMismatch
 from dpadmm.randomness import SamplingStream
 from dpadmm.registry import Registry
-from dpadmm.stored import reading, record
+from dpadmm.stored_json import reading, record
 
 SAMPLERS: Registry[type[Sampler]] = Registry("sampler")
 

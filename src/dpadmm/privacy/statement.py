@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dpadmm.privacy import implied, version1
+from dpadmm.privacy import plan_facts, version1
 from dpadmm.privacy.assumptions import Assumption, standing_assumptions
 from dpadmm.privacy.facts import WHAT, Facts
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection.plan import SearchPlan
+from dpadmm.privacy.selection.search_plan import SearchPlan
 from dpadmm.privacy.version1 import VersionOne
 from dpadmm.privacy.wording.sentence import Words
-from dpadmm.stored import entries
+from dpadmm.stored_json import entries
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PrivacyStatement:
         candidates: int = 0,
     ) -> PrivacyStatement:
         """What is promised of a release by this plan; `candidates` are those of a search."""
-        return cls(implied.facts_of(plan, solver, assumptions, seeded, subject, candidates))
+        return cls(plan_facts.facts_of(plan, solver, assumptions, seeded, subject, candidates))
 
     @property
     def words(self) -> Words | VersionOne:
@@ -151,7 +151,7 @@ class PrivacyStatement:
         """Names of what the statement of a model says otherwise than its plan; the plan must agree with itself."""
         if isinstance(self.facts, VersionOne):
             return version1.contradictions(self.facts, plan)
-        return implied.contradictions(self.facts, plan)
+        return plan_facts.contradictions(self.facts, plan)
 
     def further_assumptions(self, plan: Plan) -> tuple[Assumption, ...]:
         """What is assumed beyond what follows from the plan."""

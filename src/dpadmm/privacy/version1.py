@@ -9,12 +9,12 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.assumptions import Assumption, assumed
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.facts import Facts
-from dpadmm.privacy.implied import facts_of
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.selection.plan import SearchPlan
+from dpadmm.privacy.plan_facts import facts_of
+from dpadmm.privacy.selection.search_plan import SearchPlan
 from dpadmm.privacy.wording import version1_words as words
 from dpadmm.privacy.wording.version1_words import EARLIER, SAFE, Sides
-from dpadmm.stored import entries, reading, record, texts
+from dpadmm.stored_json import entries, reading, record, texts
 
 WORDED_BY = "0.1.0"
 """The version whose whole paragraphs are known; those of others are read, and not repeated."""

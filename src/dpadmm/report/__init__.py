@@ -5,7 +5,7 @@ from dpadmm.report.content import Report
 from dpadmm.report.folder import REPORT_FILES, promise_texts, write_report
 from dpadmm.report.metrics import classification_metrics, regression_metrics
 from dpadmm.report.spending import Spending, spending_picture
-from dpadmm.report.typical import TypicalRow
+from dpadmm.report.typical_row import TypicalRow
 
 __all__ = [
     "REPORT_FILES",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.report.cells import as_text
-from dpadmm.report.typical import TypicalRow
+from dpadmm.report.spreadsheet_text import as_text
+from dpadmm.report.typical_row import TypicalRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class Coefficients:
     def to_csv(self) -> str:
         """One line a feature, then the intercept; standard errors and effects in further columns.
 
-        Names and units are texts from elsewhere: see `dpadmm.report.cells`. Numbers stay numbers.
+        Names and units are texts from elsewhere: see `dpadmm.report.spreadsheet_text`. Numbers stay numbers.
         """
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from string import Template
 
-from dpadmm.privacy.implied import facts_of
+from dpadmm.privacy.plan_facts import facts_of
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording import rounded_up, short
+from dpadmm.report.coefficient_meaning import meaning
 from dpadmm.report.coefficients import Coefficients
 from dpadmm.report.content import Report
-from dpadmm.report.meaning import meaning
 from dpadmm.report.styles import STYLES
 
 MOST_LISTED = 30

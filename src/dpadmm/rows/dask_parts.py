@@ -87,7 +87,7 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Call:
     """A method of rows, what it is given, and the kernels that answer it."""
 
     name: str
@@ -156,13 +156,13 @@ def both(*conditions: Condition) -> Condition:
 
 
 @quiet
-def changed(kept: Kept, chunk: Any, asked: Question) -> Kept:
+def changed(kept: Kept, chunk: Any, asked: Call) -> Kept:
     """The partition's rows in other coordinates, or under another map."""
     return replace(kept, rows=asked.of(kept.read(chunk)).bare())
 
 
 @quiet
-def answer(kept: Kept, chunk: Any, asked: Question, batch: Batch | None) -> Answer:
+def answer(kept: Kept, chunk: Any, asked: Call, batch: Batch | None) -> Answer:
     return cast(Answer, asked.of(kept.read(chunk), *(() if batch is None else (batch,))))
 
 
@@ -206,7 +206,7 @@ class DaskParts:
         return parts, cast(Condition, computed(_tree(both, [_task(condition_of, each) for each in parts._kept])))
 
     def total(self, question: str, arguments: tuple[Any, ...], batches: Sequence[Batch | None] | None = None) -> Answer:
-        asked = _once(Question(question, arguments, kernels.active_name()))
+        asked = _once(Call(question, arguments, kernels.active_name()))
         drawn: Sequence[Batch | None] = [Batch(None)] * len(self._chunks) if batches is None else batches
         answers = [
             _task(answer, kept, chunk, asked, None if batches is None else batch)
@@ -216,7 +216,7 @@ class DaskParts:
         return cast(Answer, computed(_tree(add, answers)))
 
     def changed(self, change: str, argument: Any) -> DaskParts:
-        asked = _once(Question(change, (argument,), kernels.active_name()))
+        asked = _once(Call(change, (argument,), kernels.active_name()))
         kept = [_task(changed, *each, asked) for each in zip(self._kept, self._chunks, strict=True)]
         return DaskParts(self._chunks, _persisted(kept))
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 
 from dpadmm.errors import QueryRefused
+from dpadmm.kernels.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_WIDTH
-from dpadmm.privacy.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.spiked import SpikedMap
-from dpadmm.rows.feature_curvature import require_curvature
+from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.curvature_sums import require_curvature
 from dpadmm.rows.lattice_sum import LatticeSum
 from dpadmm.rows.packed import PackedRows
 

@@ -15,17 +15,17 @@ from scipy.linalg.blas import dsyrk
 
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
-from dpadmm.kernels import reference
+from dpadmm.kernels import numpy_kernels
+from dpadmm.kernels.clipping import SAFETY
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
-from dpadmm.privacy.clipping import SAFETY
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
+from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.lengths import Matrix
 from dpadmm.problem.losses.base import Loss
-from dpadmm.problem.program import Program
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
-from dpadmm.rows.feature_curvature import curved, require_curvature
+from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.curvature_sums import curved, require_curvature
 from dpadmm.rows.file_pages import FilePages
 from dpadmm.rows.packed import PackedRows, canonical
 from dpadmm.rows.threshold_counts import counts_below
@@ -279,7 +279,7 @@ class LocalRows:
     # -- clipped gradients ---------------------------------------------------------------------------------------
 
     def _clipped_sum(self, x: Array, anchor: Array | None, gradient_clip: float, clip: float, batch: Batch) -> Array:
-        engine = kernels.active() if self._has_code else reference
+        engine = kernels.active() if self._has_code else numpy_kernels
         kernel = engine.sparse_sum if self._is_sparse else engine.dense_sum
         rows, weights = batch.rows, batch.weights if self._weights is None else self._weights_of(batch)
         point, there = self._point(x), None if anchor is None else self._point(anchor)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.wide import SpikedRows
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.program import Program
+from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.lattice_sum import Sum
 
 Array = NDArray[np.float64]

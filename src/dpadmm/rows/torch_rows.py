@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused, UnsupportedProblem
-from dpadmm.kernels import codes
-from dpadmm.privacy.clipping import SAFETY, SMALLEST_SCALE
+from dpadmm.kernels import loss_codes
+from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.problem.spiked import SpikedMap
-from dpadmm.rows.feature_curvature import require_curvature
+from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.curvature_sums import require_curvature
 from dpadmm.rows.local import descent_slopes, require_moderate
 from dpadmm.rows.torch_table import (
     PackedTensor,
@@ -277,7 +277,7 @@ def _margins(mapped: Tensor, point: Tensor) -> Tensor:
 
 def _target_type(loss: Loss) -> type[np.generic]:
     """Class numbers are indices on a device."""
-    return np.int64 if loss.kernel is not None and loss.kernel[0] == codes.SOFTMAX else np.float64
+    return np.int64 if loss.kernel is not None and loss.kernel[0] == loss_codes.SOFTMAX else np.float64
 
 
 def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
@@ -301,10 +301,10 @@ def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
         raise UnsupportedProblem(f"loss {loss.name!r} on a device", "a loss of the library", "pass X.cpu()")
     code, parameter = loss.kernel
     known: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
-        codes.LOGISTIC: logistic,
-        codes.SOFTMAX: softmax,
-        codes.SQUARED: lambda margin, target: margin - target,
-        codes.HUBER: lambda margin, target: (margin - target).clamp(-parameter, parameter),
-        codes.HUBERISED_HINGE: lambda margin, target: hinge(margin, target, parameter),
+        loss_codes.LOGISTIC: logistic,
+        loss_codes.SOFTMAX: softmax,
+        loss_codes.SQUARED: lambda margin, target: margin - target,
+        loss_codes.HUBER: lambda margin, target: (margin - target).clamp(-parameter, parameter),
+        loss_codes.HUBERISED_HINGE: lambda margin, target: hinge(margin, target, parameter),
     }
     return known[code]

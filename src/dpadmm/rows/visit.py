@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm import kernels
-from dpadmm.kernels import reference
-from dpadmm.problem.program import Program
+from dpadmm.kernels import numpy_kernels
+from dpadmm.problem.hidden_pass_program import Program
 
 Array = NDArray[np.float64]
 
@@ -25,8 +25,8 @@ def visit(
     code: int,
     parameter: float,
 ) -> tuple[Array, Array]:
-    """The state after visiting `rows` one after another; `kernels.reference.visits` says how."""
-    engine = kernels.active() if program.is_entrywise else reference
+    """The state after visiting `rows` one after another; `kernels.numpy_kernels.visits` says how."""
+    engine = kernels.active() if program.is_entrywise else numpy_kernels
     rest = (*state, *program.constants, clip, grid, code, parameter)
     x, dual = engine.visits(rows, norms, target, weights, noise, *rest)
     return x, dual

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
-from dpadmm.kernels.reference import products
+from dpadmm.kernels.numpy_kernels import products
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.privacy.arithmetic import shortest_run
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.norms import row_blocks
 from dpadmm.rows.packed import PackedRows

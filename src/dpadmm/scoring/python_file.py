@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dpadmm.scoring.linear import REGRESSION, LinearScore
+from dpadmm.scoring.linear_score import REGRESSION, LinearScore
 
 _HEAD = '''\
 """Predictions of a linear model, from raw rows: needs NumPy, not the library that trained the model.

@@ -23,8 +23,8 @@ from dpadmm.problem.checks import count, number
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Smoother
 from dpadmm.solvers.base import Setting, Solution, Traits
-from dpadmm.solvers.tail import Iterate as Iterate
-from dpadmm.solvers.tail import Tail
+from dpadmm.solvers.step_after_gradient import Iterate as Iterate
+from dpadmm.solvers.step_after_gradient import Tail
 
 Array = NDArray[np.float64]
 Averaging = Literal["all", "tail", "linear", "last"] | float

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import Diverged
 from dpadmm.privacy.plan import Request
+from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.problem import Problem
-from dpadmm.problem.program import Program
-from dpadmm.problem.spiked import SpikedMap
+from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.registry import Registry
 
 Array = NDArray[np.float64]
@@ -195,9 +195,9 @@ SOLVERS: Registry[type[Solver[Any]]] = Registry(
         "dp-sadmm": "dpadmm.solvers.sadmm",
         "dp-sgd": "dpadmm.solvers.baselines.proximal",
         "dp-vradmm": "dpadmm.solvers.vradmm",
-        "full-admm": "dpadmm.solvers.full",
+        "full-admm": "dpadmm.solvers.full_admm",
         "mpadmm": "dpadmm.solvers.mpadmm",
-        "noisy-admm": "dpadmm.solvers.noisy",
+        "noisy-admm": "dpadmm.solvers.noisy_admm",
         "ssadmm": "dpadmm.solvers.ssadmm",
     },
 )

@@ -24,7 +24,7 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
-from dpadmm.solvers.tail import Iterate, Tail
+from dpadmm.solvers.step_after_gradient import Iterate, Tail
 
 EPOCHS, PASSES = 100, 20
 """Snapshots, and how often the differences between them visit each row, all epochs together."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidData
 from dpadmm.tables.columns import Boolean, Classes, Column, Ignore, Numeric, TargetKind
 from dpadmm.tables.encode import read_codes, read_numbers
-from dpadmm.tables.findings import FEW, Finding, Findings, Kind, Place, shown
+from dpadmm.tables.findings import FEW, Finding, FindingKind, Findings, Place, shown
 from dpadmm.tables.lines import Lines, unreadable_rows
 from dpadmm.tables.missing import missing_among
 from dpadmm.tables.on_disk import BLOCK_ROWS, row_blocks
@@ -45,14 +45,14 @@ def check(path: str | Path, schema: Schema, *, block_rows: int = BLOCK_ROWS) -> 
     found = _Found(names)
     for column, kind in _about_names(names, schema):
         found.add(column, kind, 1)
-    if not names or found.has(Kind.COLUMN_TWICE) or found.has(Kind.NO_HEADER):
+    if not names or found.has(FindingKind.COLUMN_TWICE) or found.has(FindingKind.NO_HEADER):
         return found.findings({})
     if suffix == ".parquet":
         found.look_at_blocks(path, schema, block_rows)
         return found.findings({})
     lines = csv_lines(path)
     if lines is None:
-        found.add(None, Kind.UNREADABLE, 1)
+        found.add(None, FindingKind.UNREADABLE, 1)
         return found.findings({})
     found.look_at_lines(lines, schema)
     return found.findings({row: lines.numbers[row] for row in found.wanted()})
@@ -65,12 +65,12 @@ class _Found:
         self.rows = 0
         self._names = list(names)
         self._refused = 0
-        self._all: dict[tuple[str | None, Kind], Finding] = {}
+        self._all: dict[tuple[str | None, FindingKind], Finding] = {}
 
-    def add(self, column: str | None, kind: Kind, count: int, places: Iterable[Place] = ()) -> None:
+    def add(self, column: str | None, kind: FindingKind, count: int, places: Iterable[Place] = ()) -> None:
         self._all.setdefault((column, kind), Finding(column, kind)).add(count, places)
 
-    def has(self, kind: Kind) -> bool:
+    def has(self, kind: FindingKind) -> bool:
         return any(known is kind for _, known in self._all)
 
     def look_at_blocks(self, path: Path, schema: Schema, block_rows: int) -> None:
@@ -79,15 +79,15 @@ class _Found:
             for frame in row_blocks(path, block_rows):
                 self._look(frame, schema, np.zeros(len(frame), dtype=bool))
         except InvalidData:
-            self.add(None, Kind.UNREADABLE, 1)
+            self.add(None, FindingKind.UNREADABLE, 1)
             return
         if not self.rows:
-            self.add(None, Kind.NO_ROWS, 1)
+            self.add(None, FindingKind.NO_ROWS, 1)
 
     def look_at_lines(self, lines: Lines, schema: Schema) -> None:
         """A CSV file: lines that cannot be read, and the cells of the others."""
         if not len(lines.numbers):
-            self.add(None, Kind.NO_ROWS, 1)
+            self.add(None, FindingKind.NO_ROWS, 1)
             return
         for row, (kind, words) in lines.broken.items():
             self.add(None, kind, 1, [Place(row + 1, None, words)])
@@ -125,29 +125,29 @@ class _Found:
     def _order(self, finding: Finding) -> tuple[int, str, int]:
         column = finding.column
         if column is None:
-            return -1, "", list(Kind).index(finding.kind)
+            return -1, "", list(FindingKind).index(finding.kind)
         place = self._names.index(column) if column in self._names else len(self._names)
-        return place, column, list(Kind).index(finding.kind)
+        return place, column, list(FindingKind).index(finding.kind)
 
 
-def _about_names(names: list[str], schema: Schema) -> Iterator[tuple[str | None, Kind]]:
+def _about_names(names: list[str], schema: Schema) -> Iterator[tuple[str | None, FindingKind]]:
     """What is wrong with the names of the columns."""
     if not names:
-        yield None, Kind.UNREADABLE
+        yield None, FindingKind.UNREADABLE
         return
     target = None if schema.target is None else schema.target.column
     declared = _declared(schema)
     if not declared.keys() & set(names):
-        yield None, Kind.NO_HEADER
+        yield None, FindingKind.NO_HEADER
         return
     for name in (*schema.required, *(() if target is None else (target,))):
         if name not in names:
-            yield name, Kind.TARGET_ABSENT if name == target else Kind.COLUMN_ABSENT
+            yield name, FindingKind.TARGET_ABSENT if name == target else FindingKind.COLUMN_ABSENT
     for name, times in Counter(names).items():
         if times > 1:
-            yield name, Kind.COLUMN_TWICE
+            yield name, FindingKind.COLUMN_TWICE
         if name not in declared:
-            yield name, Kind.COLUMN_UNDECLARED
+            yield name, FindingKind.COLUMN_UNDECLARED
 
 
 def _declared(schema: Schema) -> dict[str, Column | TargetKind]:
@@ -156,24 +156,28 @@ def _declared(schema: Schema) -> dict[str, Column | TargetKind]:
     return {**schema.columns, **target}
 
 
-def _looked(series: pd.Series[Any], column: Column | TargetKind) -> Iterator[tuple[Kind, Mask]]:
+def _looked(series: pd.Series[Any], column: Column | TargetKind) -> Iterator[tuple[FindingKind, Mask]]:
     """What there is to say about the cells of a column, each kind with the cells it is true of."""
     if isinstance(column, Ignore):
         return
     if isinstance(column, Numeric):
         numbers = read_numbers(series)
-        unread, wrong, absent = np.isnan(numbers), Kind.NOT_A_NUMBER, Kind.MISSING
-        yield Kind.CLIPPED, (numbers < column.lower) | (numbers > column.upper)
+        unread, wrong, absent = np.isnan(numbers), FindingKind.NOT_A_NUMBER, FindingKind.MISSING
+        yield FindingKind.CLIPPED, (numbers < column.lower) | (numbers > column.upper)
     elif isinstance(column, Boolean):
-        unread, wrong, absent = read_codes(series, (False, True)) < 0, Kind.NOT_BOOLEAN, Kind.MISSING
+        unread, wrong, absent = read_codes(series, (False, True)) < 0, FindingKind.NOT_BOOLEAN, FindingKind.MISSING
     elif isinstance(column, Classes):
-        unread, wrong, absent = read_codes(series, column.classes) < 0, Kind.LABEL, Kind.MISSING
+        unread, wrong, absent = read_codes(series, column.classes) < 0, FindingKind.LABEL, FindingKind.MISSING
     else:
         strict = column.unseen == "error"
         unread = read_codes(series, column.categories) < 0
-        wrong, absent = (Kind.UNSEEN, Kind.MISSING) if strict else (Kind.UNSEEN_AS_NONE, Kind.MISSING_AS_NONE)
+        wrong, absent = (
+            (FindingKind.UNSEEN, FindingKind.MISSING)
+            if strict
+            else (FindingKind.UNSEEN_AS_NONE, FindingKind.MISSING_AS_NONE)
+        )
     if not isinstance(column, Classes) and column.fill is not None:
-        absent = Kind.FILLED
+        absent = FindingKind.FILLED
     missing = missing_among(series, unread)
     yield absent, missing
     yield wrong, unread & ~missing

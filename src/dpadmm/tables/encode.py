@@ -21,7 +21,7 @@ from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
 from dpadmm.tables.lines import unreadable_rows
 from dpadmm.tables.missing import missing_among
-from dpadmm.tables.schema import Schema, Target
+from dpadmm.tables.schema import Schema, TargetColumn
 
 Policy: TypeAlias = Literal["error", "zero"]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -111,7 +111,7 @@ def refuse_invalid(valid: Mask) -> None:
         )
 
 
-def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> Target | None:
+def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> TargetColumn | None:
     """Names only, which are public; returns the target to encode."""
     if not isinstance(frame, pd.DataFrame):
         raise InvalidData(f"a table of type {type(frame).__name__}", "a pandas DataFrame", "read it with read_table")
@@ -171,7 +171,7 @@ def _fill(block: NDArray[np.float64], series: pd.Series[Any], column: Column) ->
     raise AssertionError("an ignored column has no features")
 
 
-def _labels(series: pd.Series[Any], target: Target) -> tuple[NDArray[Any], Mask]:
+def _labels(series: pd.Series[Any], target: TargetColumn) -> tuple[NDArray[Any], Mask]:
     if isinstance(target.kind, Numeric):
         numbers = read_numbers(series)
         known = ~np.isnan(numbers)

@@ -13,7 +13,7 @@ LONGEST = 40
 """Characters that are shown of a cell."""
 
 
-class Kind(Enum):
+class FindingKind(Enum):
     """What was found: its key, its words, and whether a row (or the table) with it is refused."""
 
     MISSING = ("missing", "missing", True)
@@ -60,7 +60,7 @@ class Finding:
     """One kind of thing in one column, how often, and where first."""
 
     column: str | None
-    kind: Kind
+    kind: FindingKind
     count: int = 0
     places: list[Place] = field(default_factory=list)
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from numpy.typing import NDArray
 
-from dpadmm.tables.findings import Kind, shown
+from dpadmm.tables.findings import FindingKind, shown
 
 LONGEST_CELL = 131_072
 """Characters of a cell."""
@@ -42,7 +42,7 @@ UNREADABLE: Any = Unreadable()
 class Broken(NamedTuple):
     """Why a line could not be read, and words that may quote it."""
 
-    kind: Kind
+    kind: FindingKind
     words: str
 
 
@@ -113,22 +113,22 @@ def fields_of(line: bytes, n_columns: int) -> list[str] | Broken:
         return text
     fields = _split(text)
     if fields is None:
-        return Broken(Kind.QUOTE, shown(text))
+        return Broken(FindingKind.QUOTE, shown(text))
     if len(fields) != n_columns:
-        return Broken(Kind.FIELDS, f"{len(fields)} fields, the header has {n_columns}")
+        return Broken(FindingKind.FIELDS, f"{len(fields)} fields, the header has {n_columns}")
     if len(text) > LONGEST_CELL and max(map(len, fields)) > LONGEST_CELL:
-        return Broken(Kind.TOO_LONG, shown(text))
+        return Broken(FindingKind.TOO_LONG, shown(text))
     return fields
 
 
 def _text_of(line: bytes) -> str | Broken:
     if len(line) > LONGEST_LINE:
-        return Broken(Kind.TOO_LONG, shown(line[:200].decode(errors="surrogateescape")))
+        return Broken(FindingKind.TOO_LONG, shown(line[:200].decode(errors="surrogateescape")))
     try:
         text = line.decode()
     except UnicodeDecodeError:
-        return Broken(Kind.ENCODING, shown(line[:200].decode(errors="surrogateescape")))
-    return Broken(Kind.LINE_BREAK, shown(text)) if "\r" in text else text
+        return Broken(FindingKind.ENCODING, shown(line[:200].decode(errors="surrogateescape")))
+    return Broken(FindingKind.LINE_BREAK, shown(text)) if "\r" in text else text
 
 
 def _split(text: str) -> list[str] | None:

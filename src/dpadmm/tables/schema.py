@@ -13,7 +13,7 @@ from typing import Any
 
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.files import why
-from dpadmm.stored import read_words
+from dpadmm.stored_json import read_words
 from dpadmm.tables.columns import (
     Classes,
     Column,
@@ -45,7 +45,7 @@ _TEMPLATE_HEAD = """\
 
 
 @dataclass(frozen=True)
-class Target:
+class TargetColumn:
     """The column to predict and what it holds."""
 
     column: str
@@ -98,7 +98,7 @@ class Schema:
     """
 
     columns: Mapping[str, Column]
-    target: Target | None = None
+    target: TargetColumn | None = None
 
     def __post_init__(self) -> None:
         if self.target is not None and self.target.column in self.columns:
@@ -151,7 +151,7 @@ class Schema:
                 f"add [columns.{_key(str(column))}], or choose a declared column",
             )
         others = {name: kind for name, kind in self.columns.items() if name != column}
-        return replace(self, columns=others, target=Target(column, as_target(column, self.columns[column])))
+        return replace(self, columns=others, target=TargetColumn(column, as_target(column, self.columns[column])))
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
@@ -229,12 +229,14 @@ class Schema:
         return _TEMPLATE_HEAD + "".join(f'\n[columns.{_key(str(name))}]\nkind = "ignore"\n' for name in columns)
 
 
-def _target(table: Any) -> Target:
+def _target(table: Any) -> TargetColumn:
     if not isinstance(table, Mapping) or not isinstance(table.get("column"), str):
         raise InvalidSchema(
             '[target] without column = "…"', "the name of the column to predict", "write it in [target]"
         )
-    return Target(table["column"], target_from_dict({key: value for key, value in table.items() if key != "column"}))
+    return TargetColumn(
+        table["column"], target_from_dict({key: value for key, value in table.items() if key != "column"})
+    )
 
 
 def _key(name: str) -> str:

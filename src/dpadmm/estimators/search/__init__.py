@@ -3,10 +3,10 @@
 | file | idea |
 |---|---|
 | `candidates.py` | what may be tried: a finite public list |
-| `parts.py` | which rows train and which judge, decided without looking at them |
+| `row_split.py` | which rows train and which judge, decided without looking at them |
 | `trial.py` | one run: a private fit and a private score on other rows |
-| `best.py` | which trials are made, and the best of them |
-| `winner.py` | what a fitted search does as its winner does |
+| `best_trial.py` | which trials are made, and the best of them |
+| `winner_methods.py` | what a fitted search does as its winner does |
 | `search.py` | `DPSearchCV` |
 """
 

@@ -18,16 +18,16 @@ from dpadmm.declare.remarks import Remark, announce, remarks_on
 from dpadmm.declare.weights import DECLARED, row_weights
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.declared import nominal_rows, on_invalid_rows
-from dpadmm.estimators.given import encoded_targets, in_memory
-from dpadmm.estimators.habits import knows_its_names
-from dpadmm.estimators.parameters import require_plain
+from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows
+from dpadmm.estimators.fit_table import encoded_targets, in_memory
+from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
-from dpadmm.estimators.search.best import best_of, draw_lots, engine_of, model_of_zeros
+from dpadmm.estimators.search.best_trial import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
-from dpadmm.estimators.search.parts import AT_MOST_TWICE, Sizes, check_share, divide, require_room
+from dpadmm.estimators.search.row_split import AT_MOST_TWICE, Sizes, check_share, divide, require_room
 from dpadmm.estimators.search.trial import Bench, Trial
-from dpadmm.estimators.search.winner import SpeaksForItsWinner
+from dpadmm.estimators.search.winner_methods import SpeaksForItsWinner
+from dpadmm.estimators.unknown_arguments import knows_its_names
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -35,7 +35,7 @@ from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
-from dpadmm.privacy.selection.plan import search_accountant
+from dpadmm.privacy.selection.search_plan import search_accountant
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score

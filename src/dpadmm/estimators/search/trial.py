@@ -13,7 +13,7 @@ from dpadmm.declare.target import Target
 from dpadmm.errors import PromiseBroken
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import Candidate
-from dpadmm.estimators.search.parts import Part
+from dpadmm.estimators.search.row_split import RowPart
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.scores import Score
 from dpadmm.rows.packed import PackedRows
@@ -44,8 +44,8 @@ class Bench:
     target: Target
     plan: SearchPlan
     work: Work
-    training: Part
-    validation: Part
+    training: RowPart
+    validation: RowPart
     score: Score
     overrides: dict[str, Any]
 

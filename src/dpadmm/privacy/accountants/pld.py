@@ -42,7 +42,7 @@ LARGEST_LOSS = 500.0
 
 
 @dataclass(frozen=True)
-class Pair:
+class DominatingPair:
     """A dominating pair by its two profiles, H(P‖Q) and H(Q‖P), released `count` times."""
 
     forward: Profile
@@ -129,21 +129,21 @@ def _require_enough_noise(part: Part, relation: Relation) -> None:
         )
 
 
-def pairs(event: Event, relation: Relation) -> list[Pair]:
+def pairs(event: Event, relation: Relation) -> list[DominatingPair]:
     """Dominating pairs of an event; all full-data parts become one Gaussian."""
     found = []
     if shift := full_data_shift(event, relation):
         gaussian: Profile = partial(profiles.gaussian, max(shift, profiles.SMALLEST_SHIFT))
-        found.append(Pair(gaussian, gaussian, 1))
+        found.append(DominatingPair(gaussian, gaussian, 1))
     return found + [_pair(part, relation) for part in event.parts if part.sampler.name != "full"]
 
 
-def _pair(part: Part, relation: Relation) -> Pair:
+def _pair(part: Part, relation: Relation) -> DominatingPair:
     mu_one, sampler = max(1.0 / part.noise_multiplier, profiles.SMALLEST_SHIFT), part.sampler
     if isinstance(sampler, Poisson) and relation is Relation.ADD_REMOVE:
         removed: Profile = partial(profiles.poisson_removed, sampler.rate, mu_one)
         added: Profile = partial(profiles.poisson_added, sampler.rate, mu_one)
-        return Pair(removed, added, part.count)
+        return DominatingPair(removed, added, part.count)
     both: Profile
     if isinstance(sampler, Poisson):
         both = partial(profiles.poisson, sampler.rate, mu_one)
@@ -155,7 +155,7 @@ def _pair(part: Part, relation: Relation) -> Pair:
         raise mismatch(
             "pld", part, relation, "it knows no such sampling", "leave the accountant out: one that does is then chosen"
         )
-    return Pair(both, both, part.count)
+    return DominatingPair(both, both, part.count)
 
 
 def _worst(
@@ -192,7 +192,7 @@ def _compositions(event: Event, relation: Relation, widening: float = 1.0) -> li
     ]
 
 
-def _spacing(found: list[Pair], sketches: list[tuple[float, float]], widening: float) -> float:
+def _spacing(found: list[DominatingPair], sketches: list[tuple[float, float]], widening: float) -> float:
     count = sum(pair.count for pair in found)
     deviation = math.sqrt(sum(p.count * second for p, (_, second) in zip(found, sketches, strict=True)) / count)
     reach = max(largest for largest, _ in sketches)
@@ -207,14 +207,16 @@ def _spacing(found: list[Pair], sketches: list[tuple[float, float]], widening: f
     return interval
 
 
-def _on_lattice(pair: Pair, largest: float, interval: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _on_lattice(
+    pair: DominatingPair, largest: float, interval: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Both profiles at 0, interval, 2·interval, … up to the largest loss."""
     grid = interval * np.arange(math.ceil(largest / interval) + 1)
     forward = pair.forward(grid)
     return forward, forward if pair.forward is pair.backward else pair.backward(grid)
 
 
-def _sketch(pair: Pair, tail: float) -> tuple[float, float]:
+def _sketch(pair: DominatingPair, tail: float) -> tuple[float, float]:
     """(largest loss worth a lattice point, mean square of one loss), from 600 points in geometric progression."""
     grid = np.geomspace(1e-15, 1.2 * LARGEST_LOSS, 600)
     largest, second = 0.0, 0.0

@@ -30,7 +30,7 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger.sums import Sums
 from dpadmm.privacy.selection.bounds import GaussianBase, gaussian_profile, log_slope_ratio
-from dpadmm.privacy.selection.event import Selection
+from dpadmm.privacy.selection.search_event import Selection
 
 Floats = NDArray[np.float64]
 

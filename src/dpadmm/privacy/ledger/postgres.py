@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpadmm.errors import FileProblem, InvalidParameter
-from dpadmm.privacy.address import HIDDEN, SHOWN, Address
 from dpadmm.privacy.ledger import store
 from dpadmm.privacy.ledger.entries import FORMAT, Entry, damaged, stamp
 from dpadmm.privacy.ledger.postgres_schema import SCHEMA, enter_home, require_as_made
+from dpadmm.privacy.server_address import HIDDEN, SHOWN, Address
 
 INSERT = "INSERT INTO dpadmm_ledger (sequence, text, hash) VALUES (%s, %s, %s)"
 SELECT = "SELECT sequence, text, hash FROM dpadmm_ledger"
 
 
 @dataclass(frozen=True, repr=False)
-class Session:
+class Connection:
     """One connection whose errors are told in the words of this library, without what the driver says of addresses."""
 
     connection: Any
@@ -45,7 +45,7 @@ class Session:
 
 @dataclass(frozen=True)
 class PostgresLog:
-    connection: Session
+    connection: Connection
 
     def entries(self, after: int, until: int | None = None) -> list[Entry]:
         limit = None if until is None else max(until - after, 0)
@@ -122,10 +122,10 @@ class PostgresStore:
         return []
 
     @contextmanager
-    def _transaction(self) -> Iterator[Session]:
+    def _transaction(self) -> Iterator[Connection]:
         """One transaction, committed and flushed when the block ends well, whatever the server's defaults are."""
         connection = self._connected()
-        session = Session(connection, self.place)
+        session = Connection(connection, self.place)
         try:
             session.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             session.execute(f"SET LOCAL lock_timeout = '{store.PATIENCE:g}s'")
@@ -154,7 +154,7 @@ class PostgresStore:
             )
         raise problem
 
-    def _require_ours(self, session: Session) -> None:
+    def _require_ours(self, session: Connection) -> None:
         if not enter_home(session):
             raise store.missing(self.place)
         require_as_made(session)

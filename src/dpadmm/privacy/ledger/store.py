@@ -9,8 +9,8 @@ from typing import Protocol
 
 from dpadmm.errors import FileProblem, UncertainCharge
 from dpadmm.files import usable_path
-from dpadmm.privacy.address import hidden, is_address, is_doubtful
 from dpadmm.privacy.ledger.entries import Entry
+from dpadmm.privacy.server_address import hidden, is_address, is_doubtful
 
 # How long to wait for another writer, in seconds.
 PATIENCE = 60.0

@@ -16,7 +16,7 @@ from dpadmm.privacy.questions.centred_score import SCORE, CentredScore
 from dpadmm.privacy.questions.clipped_gradient import ClippedGradient
 from dpadmm.privacy.questions.gradient_difference import GradientDifference
 from dpadmm.privacy.questions.hidden_passes import HiddenWalk
-from dpadmm.stored import flag, reading, record, unreadable
+from dpadmm.stored_json import flag, reading, record, unreadable
 
 FIELDS, POSSIBLE = ("scalable", "statistic"), ("passage",)
 """What a stored query says of its question, always and at times."""

@@ -3,20 +3,20 @@
 | file | idea |
 |---|---|
 | `repetitions.py` | how many runs there are: a random number that stays secret |
-| `event.py` | what the selection does to the data |
+| `search_event.py` | what the selection does to the data |
 | `bounds.py` | what it costs, by privacy profiles and by Rényi divergences |
-| `plan.py` | `SearchPlan`: the least noise with which the total keeps to the budget |
+| `search_plan.py` | `SearchPlan`: the least noise with which the total keeps to the budget |
 """
 
-from dpadmm.privacy.selection.event import Selection
-from dpadmm.privacy.selection.plan import (
+from dpadmm.privacy.selection.repetitions import Repetitions
+from dpadmm.privacy.selection.search_event import Selection
+from dpadmm.privacy.selection.search_plan import (
     SearchPlan,
     calibrate_search,
     plan_from_dict,
     require_any_agreement,
     verify_any_plan,
 )
-from dpadmm.privacy.selection.repetitions import Repetitions
 
 __all__ = [
     "Repetitions",

@@ -13,9 +13,7 @@ that a certified ε that is at most the promised one never prints above it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import NamedTuple
 
 DIGITS = 6
 
@@ -60,22 +58,6 @@ def pair(epsilon: float, delta: float) -> str:
     'ε = 1, δ = 1e-05'
     """
     return f"ε = {rounded_up(epsilon)}, δ = {rounded_up(delta)}"
-
-
-def nearest(value: float, digits: int = DIGITS) -> str:
-    """As statements of earlier versions rounded; good only to recognise them."""
-    return f"{value:.{digits}g}"
-
-
-class Sides(NamedTuple):
-    """How the numbers of a sentence are rounded: those that must not be too small, and those that must not be large."""
-
-    up: Callable[..., str]
-    down: Callable[..., str]
-
-
-SAFE = Sides(rounded_up, rounded_down)
-EARLIER = Sides(nearest, nearest)
 
 
 def _decimal(value: float, digits: int, rounding: str) -> str:

@@ -32,7 +32,7 @@ class Loss(Protocol):
     bend : float
         Size of the margin at which the loss bends where its target is one; 0 for a loss that bends nowhere.
     kernel : (int, float) or None
-        Code and parameter by which compiled loops know the loss (`dpadmm.kernels.codes`); None if they do not.
+        Code and parameter by which compiled loops know the loss (`dpadmm.kernels.loss_codes`); None if they do not.
     """
 
     name: ClassVar[str]

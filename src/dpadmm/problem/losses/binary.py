@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from dpadmm.kernels import codes
+from dpadmm.kernels import loss_codes
 from dpadmm.problem.checks import Array, number
 from dpadmm.problem.losses.base import LOSSES
 
@@ -32,7 +32,7 @@ class Logistic:
     curvature_fades: ClassVar[bool] = True
     usual_clip: ClassVar[float | None] = None
     bend: ClassVar[float] = 0.0
-    kernel: ClassVar[tuple[int, float]] = (codes.LOGISTIC, 0.0)
+    kernel: ClassVar[tuple[int, float]] = (loss_codes.LOGISTIC, 0.0)
 
     def value(self, margin: Array, target: Array) -> Array:
         return np.logaddexp(0, -_signed(margin, target))
@@ -84,7 +84,7 @@ class HuberisedHinge:
 
     @property
     def kernel(self) -> tuple[int, float]:
-        return codes.HUBERISED_HINGE, self.h
+        return loss_codes.HUBERISED_HINGE, self.h
 
     def value(self, margin: Array, target: Array) -> Array:
         z = _signed(margin, target)

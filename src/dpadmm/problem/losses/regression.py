@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpadmm.kernels import codes
+from dpadmm.kernels import loss_codes
 from dpadmm.problem.checks import Array, count, number
 from dpadmm.problem.losses.base import LOSSES
 
@@ -37,7 +37,7 @@ class Squared:
     curvature_fades: ClassVar[bool] = False
     usual_clip: ClassVar[float] = 2.0  # the whole span of the target: a smaller clip would turn means into medians
     bend: ClassVar[float] = 0.0
-    kernel: ClassVar[tuple[int, float]] = (codes.SQUARED, 0.0)
+    kernel: ClassVar[tuple[int, float]] = (loss_codes.SQUARED, 0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_tasks", count("n_tasks", self.n_tasks, minimum=1))
@@ -94,7 +94,7 @@ class Huber:
 
     @property
     def kernel(self) -> tuple[int, float]:
-        return codes.HUBER, self.threshold
+        return loss_codes.HUBER, self.threshold
 
     @property
     def outputs(self) -> int:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpadmm.kernels import codes
+from dpadmm.kernels import loss_codes
 from dpadmm.problem.checks import Array, count
 from dpadmm.problem.losses.base import LOSSES
 
@@ -40,7 +40,7 @@ class Softmax:
     curvature_fades: ClassVar[bool] = True
     usual_clip: ClassVar[float | None] = None
     bend: ClassVar[float] = 0.0
-    kernel: ClassVar[tuple[int, float]] = (codes.SOFTMAX, 0.0)
+    kernel: ClassVar[tuple[int, float]] = (loss_codes.SOFTMAX, 0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n_classes", count("n_classes", self.n_classes, minimum=2))

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.solvers.auto.fusion import Evidence
+from dpadmm.solvers.auto.gradient_evidence import Evidence
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.solvers.auto.coordinates import Coordinates
-from dpadmm.solvers.auto.spiked import SpikedCoordinates
+from dpadmm.solvers.auto.wide_coordinates import SpikedCoordinates
 
 Array = NDArray[np.float64]
 Solve = Callable[[Array], Array]

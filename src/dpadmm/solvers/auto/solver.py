@@ -37,18 +37,18 @@ from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import L1, ElasticNet, Zero
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.auto.alike import lengthening, likeness, mean_label, usual_prior
-from dpadmm.solvers.auto.cleaning import clean_whitened_moment, symmetrised
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.curvature import Curvature, Even, relaxed
-from dpadmm.solvers.auto.doubt import NO_DOUBT, Doubt, agreement, doubted
-from dpadmm.solvers.auto.faded import measured, question
-from dpadmm.solvers.auto.fusion import Evidence, Track, fuse
-from dpadmm.solvers.auto.penalised import Model
+from dpadmm.solvers.auto.first_release import FirstRelease, first_release_of
+from dpadmm.solvers.auto.gradient_evidence import Evidence, Track, fuse
+from dpadmm.solvers.auto.label_signal import NO_DOUBT, Doubt, agreement, doubted
+from dpadmm.solvers.auto.measured_curvature import measured, question
+from dpadmm.solvers.auto.moment_cleaning import clean_whitened_moment, symmetrised
+from dpadmm.solvers.auto.noise_adjusted_penalty import screened
+from dpadmm.solvers.auto.penalised_model import Model
+from dpadmm.solvers.auto.rare_class import lengthening, likeness, mean_label, usual_prior
 from dpadmm.solvers.auto.rules import SUFFICIENT_STATISTICS_UP_TO, Rules, choose_rules, for_weak_noise, loss_model
-from dpadmm.solvers.auto.screened import screened
-from dpadmm.solvers.auto.spiked import SpikedCoordinates
-from dpadmm.solvers.auto.views import View, view_of
+from dpadmm.solvers.auto.wide_coordinates import SpikedCoordinates
 from dpadmm.solvers.auto.wide_rules import WideRules, choose_wide_rules
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 
@@ -114,9 +114,9 @@ class Auto(Traits):
         return 1 + rules.refine_rounds + rules.final_rounds // 3 if rules.curvature_share else 0
 
     @property
-    def view(self) -> View:
+    def first_release(self) -> FirstRelease:
         """How the second moment is seen: whole, or by its mean row."""
-        return view_of(self.rules)
+        return first_release_of(self.rules)
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
@@ -164,7 +164,7 @@ class Auto(Traits):
             )
         refining = min(1, rules.refine_rounds)
         asked: tuple[tuple[str, int, float, Question[Any]], ...] = (
-            (MOMENTS, 1, rules.moment_share, self.view.question(problem)),
+            (MOMENTS, 1, rules.moment_share, self.first_release.question(problem)),
             (REFINING_GRADIENT, rules.refine_rounds, rules.refine_share, gradient),
             (SECOND_MOMENT, refining, rules.spectrum_share, SecondMoment()),
             (CURVATURE, int(rules.curvature_share > 0), rules.curvature_share, FeatureCurvature()),
@@ -177,7 +177,7 @@ class Auto(Traits):
         )
 
     def init(self, problem: Problem) -> AutoState:
-        start, blank = admm.start(problem), self.view.blank(problem)
+        start, blank = admm.start(problem), self.first_release.blank(problem)
         return AutoState(0, start, start.x, blank, self._even(blank), (), Track(), start.x)
 
     def update(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
@@ -205,7 +205,7 @@ class Auto(Traits):
         return Even(self.rules.curvature * coordinates.energy)
 
     def _begin(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
-        correlation, coordinates = self.view.ask(oracle, problem)
+        correlation, coordinates = self.first_release.ask(oracle, problem)
         state = replace(
             state,
             correlation=_centred(correlation),

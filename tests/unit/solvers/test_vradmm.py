@@ -1,0 +1,112 @@
+"""DP-VRADMM: the public clip of differences, the convex losses it then descends, and what its defaults gain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from dpadmm import DPLogisticRegression
+from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem import L1, Constraint, Logistic, Problem
+from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.local import LocalRows
+from dpadmm.solvers.base import run
+from dpadmm.solvers.exact_minimiser import objective, solve_exactly
+from dpadmm.solvers.vradmm import VRADMM
+
+RNG = np.random.default_rng(5)
+N, D = 300, 4
+X = RNG.normal(size=(N, D))
+X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+Y = np.where(RNG.random(N) < expit(4 * X[:, 0]), 1.0, -1.0)
+WHOLE = Batch(None)
+PROBLEM = Problem(Logistic(), L1(1e-3), Constraint.identity(D))
+
+
+def solver(**more):
+    return VRADMM(**{"epochs": 3, "inner_steps": 4, "step_size": 0.5, "rate": 0.1, "gradient_clip": 0.5, **more})
+
+
+class TestPublicClip:
+    def test_is_a_share_of_the_largest_difference(self):
+        near, far, start = np.full(D, 0.01), np.full(D, 100.0), np.zeros(D)
+        whole, part = solver(), solver(clip_fraction=0.05)
+        assert whole.difference_clip(near, start, PROBLEM) == pytest.approx(0.25 * 0.02)
+        assert whole.difference_clip(far, start, PROBLEM) == 1.0
+        for point in (near, far):
+            assert part.difference_clip(point, start, PROBLEM) == pytest.approx(
+                0.05 * whole.difference_clip(point, start, PROBLEM)
+            )
+
+    @pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan"), "a twentieth"])
+    def test_other_shares_are_refused(self, share):
+        with pytest.raises(InvalidParameter, match="clip_fraction"):
+            solver(clip_fraction=share)
+
+    def test_given_options_win(self):
+        chosen = {"clip_fraction": 0.5, "epochs": 7, "expected_clip": 0.2, "averaging": "last"}
+        model = DPLogisticRegression(solver="dp-vradmm", solver_options=chosen, classes=[-1, 1], random_state=0)
+        snapshot, difference = model.fit(X, Y).plan_.queries
+        assert snapshot.count == 7
+        assert difference.count % 7 == 0
+
+
+class TestConvexLoss:
+    """docs/algorithms.md: clipped differences add up to the gradient of a sum of convex functions of the margins."""
+
+    anchor, clip = np.array([0.5, -1.0, 0.2, 0.0]), 0.01
+
+    def differences(self, x):
+        rows = LocalRows(X, Y, Logistic())
+        return as_numbers(rows.difference_sum(x, self.anchor, 0.5, self.clip, WHOLE))
+
+    def by_hand(self, x):
+        lengths = np.linalg.norm(X, axis=1)
+        slopes = [np.clip(-Y * expit(-Y * (X @ w)), -0.5 / lengths, 0.5 / lengths) for w in (x, self.anchor)]
+        return np.clip(slopes[0] - slopes[1], -self.clip / lengths, self.clip / lengths) @ X
+
+    def test_the_sum_is_that_of_the_formula(self):
+        for _ in range(20):
+            x = 3 * RNG.normal(size=D)
+            np.testing.assert_allclose(self.differences(x), self.by_hand(x), atol=1e-4 * N * self.clip)
+
+    def test_it_is_monotone_as_gradients_of_convex_functions_are(self):
+        for _ in range(50):
+            x, z = 3 * RNG.normal(size=(2, D))
+            assert (self.differences(x) - self.differences(z)) @ (x - z) >= -1e-9
+
+
+class ClippedWithoutNoise:
+    """What the private oracle would answer if its noise were zero."""
+
+    def __init__(self):
+        self.rows = LocalRows(X, Y, Logistic())
+
+    def gradient(self, x, kind="gradient"):
+        return as_numbers(self.rows.gradient_sum(x, 1.0, WHOLE)) / N
+
+    def difference(self, x, anchor, clip_norm, kind="difference"):
+        return as_numbers(self.rows.difference_sum(x, anchor, 1.0, clip_norm, WHOLE)) / N
+
+
+def test_a_small_clip_leaves_the_optimum_where_it_was():
+    patient = VRADMM(400, 5, 1.0, rate=1.0, gradient_clip=1.0, clip_fraction=0.05, averaging="last")
+    found = run(patient, PROBLEM, ClippedWithoutNoise()).coefficients
+    assert objective(PROBLEM, X, Y, found) - objective(PROBLEM, X, Y, solve_exactly(PROBLEM, X, Y)) < 1e-5
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_defaults_are_level_with_those_of_dp_sadmm(epsilon):
+    rng = np.random.default_rng(1)
+    rows = np.clip(rng.normal(size=(6000, 12)) / 4, -1, 1)
+    labels = np.where(rng.random(6000) < expit(rows @ np.linspace(-8, 8, 12)), 1, -1)
+
+    def loss(name, seed):
+        model = DPLogisticRegression(epsilon, 1e-6, solver=name, classes=[-1, 1], random_state=seed).fit(rows, labels)
+        return np.mean(np.logaddexp(0.0, -labels * model.decision_function(rows)))
+
+    gaps = [loss("dp-vradmm", seed) - loss("dp-sadmm", seed) for seed in range(6)]
+    assert np.mean(gaps) < 0.01
