@@ -156,7 +156,7 @@ PLANS = {
     "auto": [],
     "mini-batches": ["--solver", "dp-sadmm", "--steps", "20", "--batch-size", "30"],
     "hidden passes": ["--solver", "noisy-admm", "--steps", "2"],
-    "preparation": ["--private-graph", "0.2"],
+    "preparation": ["--penalty", "graph", "--private-graph", "0.2"],
 }
 BEFORE_A_FIT = Campaign(
     room="printed numbers",

@@ -236,5 +236,5 @@ def test_hidden_passes_that_cost_more_than_stated_are_refused():
     model = fitted(solver="noisy-admm")
     (query,) = model.plan_.queries
     cheap = replace(model.plan_, queries=(replace(query, noise_multiplier=query.noise_multiplier / 2),))
-    with pytest.raises(Exception, match="costs"):
+    with pytest.raises(Exception, match="queries cost"):
         HiddenRun(cheap)
