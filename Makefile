@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 DEV_READY := $(READY)-dev
 
-# The CPU build of this release is smaller by gigabytes than what a bare `torch` brings; peers run on one thread anyway.
+# The CPU build of this release is smaller by gigabytes than what a bare `torch` brings; tests and peers need no more.
 TORCH ?= torch==2.13.0
 
 .PHONY: demo test test-all test-quick attack mutants mutants-quick lint types contracts check experiments peers bench bench-quick clean
@@ -80,6 +80,7 @@ $(READY): pyproject.toml
 	touch $@
 
 $(DEV_READY): $(READY)
+	$(BIN)/python -m pip install --quiet '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
