@@ -25,7 +25,7 @@ from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, requi
 from dpadmm.estimators.fit_size import work_of
 from dpadmm.estimators.fit_table import MemoryTable, RemoteTable, held_elsewhere, in_memory, private_rows
 from dpadmm.estimators.parameter_types import require_plain
-from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
+from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
 from dpadmm.estimators.progress_bar import progress_observer
 from dpadmm.estimators.standard_errors import Uncertain
 from dpadmm.estimators.unknown_arguments import knows_its_names
@@ -192,6 +192,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
                 solution = run(solver, problem, asked, (observe,))
             work.release(solution.coefficients)
         validate_data(self, named(table), skip_check_array=True)
+        self.maps_before_ = maps_before(self)
         if target.classes is not None:
             self.classes_ = target.classes
         self._release(prepared, solution.coefficients)

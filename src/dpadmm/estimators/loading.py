@@ -42,7 +42,7 @@ MODELS: dict[str, type[Any]] = {
 }
 NEEDED = ("format", "library_version", "model", "parameters", "row_map", "n_iter", "n_features", "feature_names")
 PROMISED = ("plan", "privacy", "numbers_sha256", "checksum")
-POSSIBLE = ("target_range", "graph", "no_standard_errors", "score_files")
+POSSIBLE = ("maps_before", "target_range", "graph", "no_standard_errors", "score_files")
 
 Numbers = dict[str, NDArray[Any]]
 
@@ -114,6 +114,7 @@ def _set_sizes(model: Any, words: dict[str, Any], numbers: Numbers) -> None:
     limits = [row_map[name] for name in ("lower", "upper")]
     bounds = None if limits == [None, None] else tuple(_numbers(limit, "the bounds of a model") for limit in limits)
     model.row_map_ = RowMap.declare(real(row_map["row_norm"], "a row norm"), intercept, bounds, n_features)
+    model.maps_before_ = tuple(texts(words.get("maps_before", []), "the maps before a model"))
     if words["feature_names"]:
         names = texts(words["feature_names"], "the feature names of a model")
         if len(names) != n_features:

@@ -177,6 +177,8 @@ def _description(model: Any) -> dict[str, Any]:
         "plan": model.plan_.to_dict(),
         "privacy": model.privacy_.to_dict(),
     }
+    if maps := getattr(model, "maps_before_", ()):
+        description["maps_before"] = list(maps)
     if isinstance(model, DPLinearRegression):
         description["target_range"] = list(model.target_range_)
     if hasattr(model, "graph_"):

@@ -18,11 +18,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer
 
 from dpadmm.errors import PrivacyError
-from dpadmm.estimators.laplacian_blur import LaplacianBlur
+from dpadmm.estimators.row_maps import GroupNorm, LaplacianBlur, Scattering
+from dpadmm.estimators.row_maps.row_map_base import PublicRowMap
 from dpadmm.privacy.statement import PrivacyStatement
 
 NOTHING_ELSE = "nothing-else-learned"
-LEARN_NOTHING = (LaplacianBlur, FunctionTransformer, Normalizer, Binarizer)
+LEARN_NOTHING = (Scattering, GroupNorm, LaplacianBlur, FunctionTransformer, Normalizer, Binarizer)
 """Steps that map each row by itself. A subclass may do anything in its `fit`, so it is not among them."""
 
 
@@ -42,18 +43,34 @@ def is_stated(step: Any) -> bool:
 
 def require_nothing_learned_before(estimator: Any) -> None:
     """Refuse to be fitted in a pipeline on rows that an earlier step changed by what it learned from them."""
-    learned = [
-        type(step).__name__ for step in _steps_before(estimator) if not (learns_nothing(step) or is_stated(step))
-    ]
+    before = reversed(list(_steps_before(estimator)))
+    learned = [type(step).__name__ for step in before if not (learns_nothing(step) or is_stated(step))]
     if learned:
         raise PrivacyError(
-            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from rows before "
+            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from the rows before "
             f"{type(estimator).__name__}. "
             "Expected earlier steps that are private themselves or map each row by itself: what a step learns without "
             "noise tells about single rows, and then no statement of the last step is true of the pipeline. "
             "Declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "
             "rows, or a step that was fitted on public rows, into a FunctionTransformer (docs/pitfalls.md)."
         )
+
+
+def maps_before(estimator: Any) -> tuple[str, ...]:
+    """The public maps of a pipeline that rows went through before the estimator, the first one first.
+
+    Of maps of this library all parameters are named; of others, which may hold anything, the class alone.
+    """
+    nearest_first = [part for step in _steps_before(estimator) for part in reversed(_flat(step))]
+    public = [step for step in reversed(nearest_first) if learns_nothing(step)]
+    return tuple(step.described() if isinstance(step, PublicRowMap) else type(step).__name__ for step in public)
+
+
+def _flat(step: Any) -> list[Any]:
+    """The parts of a pipeline that do anything; any other step as it is."""
+    if type(step) is Pipeline:
+        return [part for _, inner in step.steps for part in _flat(inner)]
+    return [] if step is None or isinstance(step, str) else [step]
 
 
 def _steps_before(estimator: Any) -> Iterator[Any]:
@@ -80,11 +97,11 @@ def _steps_before(estimator: Any) -> Iterator[Any]:
 
 
 def _parts_before(pipeline: Pipeline, inner: Any, frame: FrameType) -> list[Any]:
-    """Steps before the one that is being fitted, which may hold `inner`, or a copy of it, out of sight."""
+    """Steps before the one that is being fitted, the nearest first; that may hold `inner` out of sight."""
     parts = [part for _, part in pipeline.steps]
     found = next((place for place, part in enumerate(parts) if part is inner), None)
     if found is None:
         # `_fit` fits all steps but the last, and counts them; only then is the last one fitted.
         middle = frame.f_code.co_name == "_fit"
         found = frame.f_locals.get("step_idx", 0) if middle else len(parts) - 1
-    return parts[:found]
+    return parts[:found][::-1]

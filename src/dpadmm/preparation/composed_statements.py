@@ -35,8 +35,8 @@ def compose_statements(*parts: Any, delta: float | None = None) -> PrivacyStatem
     ----------
     parts
         Fitted private models and transformers, or pipelines of them. Beside these a pipeline may hold "passthrough",
-        `LaplacianBlur`, `FunctionTransformer`, `Normalizer` and `Binarizer`, which learn nothing from rows; whatever
-        else is refused, and so is a search.
+        `Scattering`, `GroupNorm`, `LaplacianBlur`, `FunctionTransformer`, `Normalizer` and `Binarizer`, which learn
+        nothing from rows; whatever else is refused, and so is a search.
     delta : float, optional
         At which to state ε; by default the largest of the parts'.
 
@@ -104,7 +104,7 @@ def _refuse(part: Any) -> None:
     name = repr(part) if isinstance(part, str) else type(part).__name__
     raise InvalidParameter(
         f"{name}, which may learn from rows without noise, or hide parts that do",
-        "private models and transformers of this library, LaplacianBlur, FunctionTransformer, Normalizer, Binarizer, "
-        "'passthrough', and pipelines of these",
+        "private models and transformers of this library, Scattering, GroupNorm, LaplacianBlur, FunctionTransformer, "
+        "Normalizer, Binarizer, 'passthrough', and pipelines of these",
         "declare what it would learn, for instance bounds, and leave it out of the pipeline",
     )

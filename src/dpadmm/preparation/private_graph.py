@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.estimators.laplacian_blur import LaplacianBlur
+from dpadmm.estimators.row_maps import LaplacianBlur
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.preparation.base import BUDGET, SHARE
 from dpadmm.preparation.covariance_cleaning import clean

@@ -21,7 +21,7 @@ from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows
 from dpadmm.estimators.fit_table import encoded_targets, in_memory
 from dpadmm.estimators.parameter_types import require_plain
-from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
+from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
 from dpadmm.estimators.search.best_trial import best_of, draw_lots, engine_of, model_of_zeros
 from dpadmm.estimators.search.candidates import Candidate, make_candidates, require_used
 from dpadmm.estimators.search.row_split import AT_MOST_TWICE, Sizes, check_share, divide, require_room
@@ -309,6 +309,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             winner = best_of(bench, lots)
             best = winner.model or model_of_zeros(bench, X.shape[1])
             work.release(best.weights_)
+        best.maps_before_ = maps_before(self)
         assumptions = (
             *target.assumptions,
             *((DECLARED,) if weights is not None or target.weigh is not None else ()),

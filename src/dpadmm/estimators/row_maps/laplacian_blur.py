@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadmm.cells.feature_tables import numeric_table, with_names
-from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.errors import InvalidParameter
+from dpadmm.estimators.row_maps.row_map_base import PublicRowMap
 from dpadmm.problem.smoothers import Smoother
 
 LARGEST_DIMENSION = 5000
 """The square root of a smoother is a dense matrix."""
 
 
-class LaplacianBlur(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LaplacianBlur(PublicRowMap):
     """Maps each row to S^½ row, S = (I + ν·Laplacian)⁻¹ of a declared ring, grid or graph of features.
 
     A linear model of blurred rows has coefficients that are smooth along the geometry, so that fewer of them have to be
@@ -42,34 +39,21 @@ class LaplacianBlur(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, smoother: Smoother) -> None:
         self.smoother = smoother
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Prepare the map for this number of features; nothing is learned from the rows."""
-        self._rows(X, reset=True)
+    def _prepare(self, n_features: int) -> None:
         if not (callable(self.smoother) and hasattr(self.smoother, "norm_inverse")):
             raise InvalidParameter(
                 f"smoother of type {type(self.smoother).__name__}",
                 "a smoother from dpadmm.problem.smoothers",
                 "declare a ring, a grid or a graph of features",
             )
-        if self.n_features_in_ > LARGEST_DIMENSION:
-            raise InvalidParameter(
-                f"{self.n_features_in_} features", f"at most {LARGEST_DIMENSION}", "blur fewer features"
-            )
-        values, basis = np.linalg.eigh(self.smoother(np.eye(self.n_features_in_)))
+        if n_features > LARGEST_DIMENSION:
+            raise InvalidParameter(f"{n_features} features", f"at most {LARGEST_DIMENSION}", "blur fewer features")
+        values, basis = np.linalg.eigh(self.smoother(np.eye(n_features)))
         self.matrix_ = (basis * np.sqrt(np.maximum(values, 0.0))) @ basis.T
-        return self
 
-    def transform(self, X: Any) -> NDArray[Any]:
-        """Blurred rows, in the precision of `X`."""
-        check_is_fitted(self)
-        rows = self._rows(X, reset=False)
-        with np.errstate(all="ignore"):  # a warning about a row would be a message about it
-            return np.asarray(rows @ self.matrix_.astype(rows.dtype))
-
-    def _rows(self, X: Any, reset: bool) -> NDArray[Any]:
-        if sparse.issparse(X):
-            raise InvalidData("sparse rows, which blurring makes dense", "a dense table", "pass X.toarray()")
-        rows = validate_data(
-            self, with_names(numeric_table(X), X), reset=reset, dtype=[np.float64, np.float32], ensure_all_finite=False
-        )
-        return np.asarray(rows)
+    def _map(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Row by row: in a product of all rows at once the last bits of one could depend on its place."""
+        matrix, out = self.matrix_.astype(rows.dtype), np.empty(rows.shape, dtype=rows.dtype)
+        for row, blurred in zip(rows, out, strict=True):
+            np.matmul(matrix, np.ascontiguousarray(row), out=blurred)
+        return out
