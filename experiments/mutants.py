@@ -31,6 +31,7 @@ from dpadmm.privacy.accountants import iteration
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
+from dpadmm.privacy.ledger.payment import Payment
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureCurvature, FeatureMoment, JointMoments
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
@@ -41,6 +42,7 @@ from dpadmm.randomness import Streams, make_selection_stream, make_streams
 from dpadmm.rows import curvature_sums
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from dpadmm.sessions import Work
 
 ROWS, DELTA = 8, 0.1
 FAR = 1e3
@@ -431,7 +433,8 @@ def best_scores(label: int, noise: float, runs: int) -> list[float]:
     drawn = replace(query, noise_multiplier=noise * query.noise_multiplier)
     parts = RowPart(X[:30], y[:30], None), RowPart(X[30:], y[30:], None)
     performed = replace(plan, score=replace(plan.score, queries=(drawn,)))
-    bench = Bench(model, model.declare_target(y), performed, *parts, Accuracy(), {})
+    unpaid = Work(performed, Payment(None, None, seeded=True), make_streams(0))
+    bench = Bench(model, model.declare_target(y), performed, unpaid, *parts, Accuracy(), {})
     fitted, numbers, seeds = model.fit(X[:30], y[:30]), make_selection_stream(label), np.random.default_rng(1 + label)
     trials = [plan.repetitions.draw(numbers) for _ in range(runs)]
     return [max(bench._scored(fitted, int(seed)) for seed in seeds.integers(2**31, size=count)) for count in trials]

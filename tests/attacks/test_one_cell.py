@@ -22,6 +22,7 @@ from dpadmm import (
 from dpadmm.cells.one_cell import label
 from dpadmm.errors import DpadmmError
 from dpadmm.rows.local import LocalRows
+from dpadmm.sessions import Work
 from dpadmm.tables import Schema, encode
 
 from .campaign import Campaign
@@ -255,19 +256,17 @@ class Seen(Exception):
 
 
 def seen_by(search_or_step, X, y):
-    def stop(*arguments, **more):
-        raise Seen(arguments)
+    def stop(first, second):
+        raise Seen(second if isinstance(first, Work) else first)
 
     where = (
-        "estimators.search.search.best_of"
-        if isinstance(search_or_step, DPSearchCV)
-        else "preparation.base.PrivateOracle"
+        "estimators.search.search.best_of" if isinstance(search_or_step, DPSearchCV) else "sessions.session.Work.oracle"
     )
     with mock.patch(f"dpadmm.{where}", stop):
         try:
             search_or_step.fit(X, y)
         except Seen as found:
-            held = found.args[0][0]
+            held = found.args[0]
         except DpadmmError as refusal:
             return str(refusal)
     if isinstance(held, LocalRows):

@@ -1,14 +1,16 @@
 """Plans are those of earlier versions; `python -m tests.golden.test_plan_digests` records those that are new.
 
 Each model, solver, penalty, sampler, relation, arithmetic and accountant takes part, whether it gives a plan or a
-refusal.
+refusal. The noise of plans that draw rows is found by Fourier transforms, whose last digits differ between
+processors. It is compared to a thousandth, and everything else of such a plan by its digest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import warnings
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -81,35 +83,57 @@ def cases() -> dict[str, tuple[str, dict[str, Any]]]:
     return found
 
 
-def outcome(case: str) -> str:
-    """The beginning of the plan's digest, or the name of the refusal."""
+MEASURED = ("noise_multiplier", "noise_std", "epsilon_achieved")
+"""What Fourier transforms decide of a plan."""
+
+
+@cache
+def outcome(case: str) -> tuple[str, tuple[float, ...]]:
+    """The beginning of the plan's digest, or the name of the refusal; and the noise, where transforms decide it."""
     model, chosen = cases()[case]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return str(MODELS[model](**chosen).plan(ROWS, FEATURES).digest)[:12]
+            plan = MODELS[model](**chosen).plan(ROWS, FEATURES)
     except DpadmmError as refusal:
-        return type(refusal).__name__
+        return type(refusal).__name__, ()
+    if plan.accountant != "pld":
+        return str(plan.digest)[:12], ()
+    fields = plan.to_dict()
+    fixed = [{key: value for key, value in each.items() if key not in MEASURED} for each in fields["queries"]]
+    rest = {key: value for key, value in fields.items() if key not in MEASURED} | {"queries": fixed}
+    digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    return f"pld {digest[:12]}", tuple(query.noise_multiplier for query in plan.queries)
 
 
-def recorded() -> dict[str, str]:
-    """Outcomes by case, which the file has the other way round."""
-    return {case: found for found, together in json.loads(RECORDED.read_text()).items() for case in together}
+def recorded() -> tuple[dict[str, str], dict[str, list[float]]]:
+    """Outcomes by case, which the file has the other way round, and the noise of plans that draw rows."""
+    stored = json.loads(RECORDED.read_text())
+    plans = {case: found for found, together in stored["plans"].items() for case in together}
+    return plans, {case: noise for *noise, together in stored["noise"] for case in together}
 
 
 @pytest.mark.parametrize("solver", [*WHOLE, *SAMPLED])
 def test_plans_are_those_of_earlier_versions(solver: str) -> None:
-    earlier = {case: found for case, found in recorded().items() if solver in case.split(", ")}
-    assert {case: outcome(case) for case in earlier} == earlier
+    plans, noise = recorded()
+    earlier = {case: found for case, found in plans.items() if solver in case.split(", ")}
+    assert {case: outcome(case)[0] for case in earlier} == earlier
+    for case in earlier:
+        assert outcome(case)[1] == pytest.approx(noise.get(case, ()), rel=1e-3), case
 
 
 def test_every_plan_is_recorded() -> None:
-    assert set(recorded()) == set(cases())
+    assert set(recorded()[0]) == set(cases())
 
 
 if __name__ == "__main__":
-    known = recorded() if RECORDED.exists() else {}
+    plans, noise = recorded() if RECORDED.exists() else ({}, {})
     together: dict[str, list[str]] = {}
+    alike: dict[tuple[float, ...], list[str]] = {}
     for each in cases():
-        together.setdefault(known.get(each) or outcome(each), []).append(each)
-    RECORDED.write_text(json.dumps(together, indent=1) + "\n")
+        found, measured = (plans[each], noise.get(each, ())) if each in plans else outcome(each)
+        together.setdefault(found, []).append(each)
+        if measured:
+            alike.setdefault(tuple(measured), []).append(each)
+    stored = {"plans": together, "noise": [[*measured, names] for measured, names in alike.items()]}
+    RECORDED.write_text(json.dumps(stored, indent=1) + "\n")

@@ -267,7 +267,7 @@ def test_moments_of_extreme_rows_that_stay_sparse(row_norm, intercept, engine):
         packed = [PackedRows.of(rowmap, sparse.csr_matrix(np.concatenate([row, np.zeros(97)]))) for row in EXTREME]
         rows = [LocalRows(each, np.ones(1), Logistic(), row_norm) for each in packed]
         assert all(each._pairs_are_few() for each in rows)
-        sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.question)]) for each in rows]
+        sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.statistic)]) for each in rows]
         turned = [each.transformed(matrix) for each in rows]
         moments = [each.second_moment_sum().ravel() for each in turned]
     for found, relation, bound in (

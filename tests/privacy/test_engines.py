@@ -291,7 +291,7 @@ def test_a_task_warns_of_nothing():
     with warnings.catch_warnings(), np.errstate(all="warn"):
         warnings.simplefilter("error")
         kept = dask_parts.measure(X, WILD[1], None, 60, reading)
-        asked = dask_parts.Question("gradient_sum", (np.full(5, 1e29), CLIP), "numpy")
+        asked = dask_parts.Call("gradient_sum", (np.full(5, 1e29), CLIP), "numpy")
         assert not isinstance(dask_parts.answer(kept, X, asked, ALL), dask_parts.Failure)
 
 

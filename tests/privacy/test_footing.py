@@ -510,7 +510,7 @@ class TestPlans:
         assert "Arithmetic: granular. Each hidden state is rounded" in said.text
         assert "rounding charged" in said.text
         assert "floating" not in said.text
-        assert model.plan_.queries[0].passage.rounding > 0
+        assert model.plan_.queries[0].question.passage.rounding > 0
         assert verify_plan(model.plan_) <= 1.0
         again = load_model(model.save(tmp_path / "model"))
         assert again.plan_ == model.plan_
@@ -550,7 +550,7 @@ class TestPlans:
         for change in ({"count": 3}, {"clip_norm": 0.1 * CLIP}):
             forged = replace(plan, queries=(replace(plan.queries[0], **change),))
             changed = Footing.of(program, N, forged.queries[0].count, forged.queries[0].clip_norm)
-            if Passage.of(changed) == plan.queries[0].passage:
+            if Passage.of(changed) == plan.queries[0].question.passage:
                 continue
             with pytest.raises(QueryRefused, match="certified"):
                 PrivateOracle(private_rows(), forged, make_streams()).noisy_pass(solver.init(program.problem).program)

@@ -815,7 +815,7 @@ class TestFits:
         general = DPLogisticRegression(1.0, 1e-3, **common).fit(*table(200)).plan_
         common["solver_options"] = {"step_size": 0.5, "beta": 2.0, "convexity": "strong"}
         strong = DPLogisticRegression(1.0, 1e-3, **common).fit(*table(200)).plan_
-        assert strong.queries[0].passage.convexity == pytest.approx(0.25)
+        assert strong.queries[0].question.passage.convexity == pytest.approx(0.25)
         assert strong.queries[0].noise_multiplier < general.queries[0].noise_multiplier
 
     @pytest.mark.parametrize("constraint", [EYE, Constraint.chain(3)], ids=["lasso", "fused"])

@@ -136,7 +136,8 @@ def test_exact_arithmetic_ends_where_its_proof_does():
 
 
 @pytest.mark.parametrize(
-    "change", [{"relative_noise": 0.0}, {"relative_noise": -1.0}, {"count": 0}, {"clip_norm": 0.0}]
+    "change",
+    [{"relative_noise": 0.0}, {"relative_noise": -1.0}, {"count": 0}, {"question": ClippedGradient(0.0)}],
 )
 def test_requests_without_noise_count_or_clip_are_refused(change):
     request = replace(Request("gradient", 1, ClippedGradient(1.0), full_data=True), **change)

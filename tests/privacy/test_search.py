@@ -38,6 +38,7 @@ from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import release_digest, verify
+from dpadmm.privacy.ledger.payment import Payment
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.questions import CentredScore
 from dpadmm.privacy.sampling import Everything
@@ -50,6 +51,7 @@ from dpadmm.randomness import make_selection_stream, make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
+from dpadmm.sessions import Work
 
 from .taint import Stub, differences, observe
 from .test_ledger import Untouchable
@@ -71,6 +73,11 @@ def search(space=None, trials="geometric", mean_trials=3.0, validation=0.25, **m
     return DPSearchCV(
         model(**more), space or SPACE, trials=trials, mean_trials=mean_trials, validation=validation, **chosen
     )
+
+
+def unpaid(plan):
+    """Work under a plan, without a ledger."""
+    return Work(plan, Payment(None, None, seeded=False), make_streams())
 
 
 def fixed_number(monkeypatch, trials):
@@ -438,7 +445,7 @@ class TestParts:
                 (validation if changed == "validation" else training).X[:] *= -1
             target = tuned.estimator.declare_target(Y)
             single = {"epsilon": plan.base_budget.epsilon, "delta": plan.base_budget.delta}
-            bench = Bench(tuned.estimator, target, plan, training, validation, Accuracy(), single)
+            bench = Bench(tuned.estimator, target, plan, unpaid(plan), training, validation, Accuracy(), single)
             rows.append(bench.run({"alpha": 1e-4, "penalty": "l1"}, 0))
         plain, other_judges, other_lessons = rows
         assert np.array_equal(plain.model.weights_, other_judges.model.weights_)
@@ -533,7 +540,7 @@ class TestAudit:
         for label in (0, 1):
             labels = np.append(Y[30:39], label)
             parts = RowPart(X[:30], Y[:30], None), RowPart(X[30:40], labels, None)
-            bench = Bench(tuned.estimator, target, bench_plan, *parts, Accuracy(), {})
+            bench = Bench(tuned.estimator, target, bench_plan, unpaid(bench_plan), *parts, Accuracy(), {})
             stream = make_selection_stream()
             scores.append(
                 [max(bench._scored(fitted, None) for _ in range(plan.repetitions.draw(stream))) for _ in range(runs)]

@@ -248,7 +248,7 @@ def test_row_moments_are_answered_once_and_only_as_planned(fitted):
 
     for change in (
         {"clip_norm": 0.9 * query.clip_norm},
-        {"statistic": JointMoments(0.5, 1, 0.5)},
+        {"question": JointMoments(0.5, 1, 0.5)},
         {"clip_norm": 1e-3, "question": Cheap(0.5, 0.0, 0.1, 1, 0.5)},
     ):
         queries = tuple(replace(q, **change) if q is query else q for q in plan.queries)

@@ -6,6 +6,8 @@ import csv
 import gzip
 import math
 import sys
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,30 @@ def truth_of(cell: Any) -> bool | None:
     return True if word in TRUE else False if word in FALSE else None
 
 
+def spelled_number(text: str) -> Any:
+    """The exact number that a text spells; None for any other text."""
+    try:
+        value = Decimal(text)
+    except ArithmeticError:
+        return None
+    return value if value.is_finite() else None
+
+
+def called(cell: Any, values: list[str]) -> str | None:
+    """Which of the declared texts a cell is: a text by its letters, a number or truth value by its value alone."""
+    cell = real(cell)
+    if not isinstance(cell, (int, float, Decimal, Fraction, np.integer, np.bool_)) or number_of(cell) is None:
+        return text_of(cell)
+    exact, rounded = int(cell) if cell == int(cell) else cell, float(cell)
+    plainly = sorted(values, key=lambda text: text_of(number_of(text)) != text)
+    spelled = [(spelled_number(text), text) for text in plainly]
+    for value, text in spelled:
+        if value is not None and (value == exact or (value % 1 and abs(value) < 2**53 and float(value) == rounded)):
+            return text
+    word = {1: "True", 0: "False"}.get(exact)
+    return word if word in values else None
+
+
 def is_missing(cell: Any) -> bool:
     if isinstance(cell, str):
         return cell.strip().lower() in MISSING
@@ -86,8 +112,10 @@ def yes_no(cell: Any, fill: bool | None = None) -> list[float] | None:
 
 
 def category(cell: Any, values: list[Any], strict: bool, fill: Any = None) -> list[float] | None:
-    read: Any = truth_of if isinstance(values[0], bool) else text_of if isinstance(values[0], str) else number_of
-    said = read(cell)
+    if isinstance(values[0], str):
+        said: Any = called(cell, values)
+    else:
+        said = truth_of(cell) if isinstance(values[0], bool) else number_of(cell)
     if said not in values:
         said = fill if is_missing(cell) else None
     if strict and said is None:

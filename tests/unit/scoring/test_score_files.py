@@ -9,6 +9,8 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -268,6 +270,7 @@ CELLS: list[Any] = [
     "1", " 1.0 ", "yes", "T", "0", "no ", "", "nan", "inf", "1_0", "1e5", "٣", "a", " a\t", "A", "x\x00", b"a", b"1",
     None, float("nan"), float("inf"), 1, 1.0, 2, 2.5, True, False, np.float32(1.0), np.int8(1), np.bool_(True), 10**400,
     2**53 + 1, pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), complex(1, 0), [1], (1,), {}, object(), "1.0\n", np.str_("a"),
+    Decimal("1.0"), Decimal("2.50"), Fraction(5, 2), np.int64(2), np.float16(2.5), 0, 0.0, np.bool_(False), -1e300,
 ]  # fmt: skip
 
 

@@ -146,7 +146,7 @@ def test_models_and_statements_are_stored_with_their_passage(tmp_path):
     model = DPLogisticRegression(1.0, 1e-3, solver="noisy-admm", steps=2, classes=[0, 1]).fit(*table())
     again = load_model(model.save(tmp_path / "model"))
     assert again.plan_ == model.plan_
-    assert again.plan_.queries[0].passage is not None
+    assert again.plan_.queries[0].question.passage is not None
     assert again.privacy_ == model.privacy_
     np.testing.assert_array_equal(again.predict(table()[0]), model.predict(table()[0]))
 
