@@ -47,8 +47,8 @@ def require_nothing_learned_before(estimator: Any) -> None:
     learned = [type(step).__name__ for step in before if not (learns_nothing(step) or is_stated(step))]
     if learned:
         raise PrivacyError(
-            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from the rows before "
-            f"{type(estimator).__name__}. "
+            f"Got a pipeline, a stack or a transformed target, in which {', '.join(learned)} learned from the rows "
+            f"before {type(estimator).__name__}. "
             "Expected earlier steps that are private themselves or map each row by itself: what a step learns without "
             "noise tells about single rows, and then no statement of the last step is true of the pipeline. "
             "Declare the ranges (bounds=...), let PrivateQuantileClipper learn them, or put a public rule on single "

@@ -76,7 +76,7 @@ def called(cell: Any, values: list[str]) -> str | None:
     for value, text in spelled:
         if value is not None and (value == exact or (value % 1 and abs(value) < 2**53 and float(value) == rounded)):
             return text
-    word = {1: "True", 0: "False"}.get(exact)
+    word = "True" if exact == 1 else "False" if exact == 0 else None
     return word if word in values else None
 
 
