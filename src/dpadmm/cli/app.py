@@ -20,6 +20,7 @@ from dpadmm.cli import (
     ledger_command,
     plan_command,
     predict_command,
+    reproduce_command,
     schema_command,
     statement_command,
     tune_command,
@@ -52,6 +53,7 @@ app.command("tune", help=tune_command.HELP, epilog=CODES)(tune_command.tune)
 app.command("predict", help=predict_command.HELP, epilog=CODES)(predict_command.predict)
 app.command("evaluate", help=evaluate_command.HELP, epilog=CODES)(evaluate_command.evaluate)
 app.command("statement", help=statement_command.HELP, epilog=CODES)(statement_command.statement)
+app.command("reproduce", help=reproduce_command.HELP, epilog=CODES)(reproduce_command.reproduce)
 app.command("audit", help=audit_command.HELP, epilog=CODES)(audit_command.audit)
 app.add_typer(ledger_command.app, name="ledger")
 app.command("version", epilog=CODES)(version_command.version)

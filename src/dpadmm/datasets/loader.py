@@ -72,6 +72,21 @@ def cache_folder() -> Path:
     return cache_directory("datasets")
 
 
+def is_here(name: str) -> bool:
+    """Whether `load` finds a data set without the network; its content is not looked at.
+
+    Examples
+    --------
+    >>> from dpadmm.datasets.loader import is_here
+    >>> is_here("demo")
+    True
+    """
+    if name == DEMO:
+        return True
+    entry = find(name)
+    return _own_file(entry) is not None or (cache_folder() / f"{entry.name}.npz").is_file()
+
+
 def _own_file(entry: CatalogueEntry) -> Path | None:
     folder = os.environ.get("DPADMM_DATA")
     if not folder:

@@ -139,7 +139,7 @@ def _solver(
 
 def _with_ridge(problem: Problem, solver: Solver[Any]) -> Problem:
     """The strongly convex schedules need the quadratic part of the penalty in the smooth term, not in the prox."""
-    if getattr(solver, "convexity", "general") != "strong":
+    if getattr(solver, "convexity", "general") != "strong" or problem.ridge > 0:
         return problem
     penalty = problem.regularizer
     if isinstance(penalty, SquaredL2) and penalty.strength > 0:
