@@ -46,7 +46,6 @@ check: lint types contracts test
 
 experiments: $(DEV_READY)
 	$(BIN)/python -m experiments.adult_smoke
-	$(BIN)/python -m experiments.demo_features
 	$(BIN)/python -m experiments.regression
 	$(BIN)/python -m experiments.claims
 	$(BIN)/python -m experiments.ledger

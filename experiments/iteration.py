@@ -20,81 +20,47 @@ from pathlib import Path
 import numpy as np
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, kernels
-from dpadmm.errors import UnsupportedProblem
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.comparison import compare
 from dpadmm.privacy.events import Event, HiddenPasses
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.state_grid import Footing
-from dpadmm.problem import L1, Constraint, Logistic, Problem, Squared, SquaredL2
+from dpadmm.problem import L1, Constraint, Logistic, Problem, Squared
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.reproduce.algorithms.gaussian_amplification import bound, gaussian_settings, is_refused
+from dpadmm.reproduce.algorithms.general_lasso import FEATURES, STRENGTH, lasso_rows
+from dpadmm.reproduce.algorithms.linear_gaussian import Linear
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, print_table, train_test
-from experiments.linear_gaussian import Linear
 
 PAGE = Path("docs/iteration.md")
 ADULT_ROWS, DELTA = 48842, 1e-5
 LATER = (0, 1, 2, 4, 10, 30, 100, 1000)
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
-FEATURES, STRENGTH = 20, 0.005
 Block = tuple[str, list[str], list[list[str]]]
 
 
 # -- exact divergences ---------------------------------------------------------------------------------------------
 
 
-def settings() -> dict[str, tuple[Linear, float]]:
-    """η = β = 1: a convex and a strongly convex setting with A = [I D], and the A = [φ; I] of graph penalties."""
-    rng = np.random.default_rng(0)
-    wide = np.hstack([np.eye(2), rng.normal(size=(2, 1))])
-    stiffness = np.diag([0.1, 10.0])
-    tall = np.vstack([[[1.0, -1.0]], np.eye(2)])
-    return {
-        "convex": (Linear(wide, np.zeros((3, 3)), stiffness, 1.0, 1.0), 0.0),
-        "strongly convex": (Linear(wide, np.diag([0.2, 0.5, 1.0]), stiffness, 1.0, 1.0), 0.2),
-        "tall A": (Linear(tall, np.zeros((2, 2)), np.diag([0.05, 3.0, 20.0]), 1.0, 1.0), 0.0),
-    }
-
-
-def bound(accountant: str, passage: Passage, later: int) -> str:
-    """ρ in units of (ηΔ)²/σ²."""
-    judge = make_accountant(accountant)
-    weights = judge.contraction(passage) ** (-2.0 * np.arange(later // 2))  # type: ignore[attr-defined]
-    share = min(1.0, judge.blow_up(passage) / weights.sum()) if later > 1 else 1.0  # type: ignore[attr-defined]
-    return f"{share / 2:.2e}"
-
-
-def refusal(linear: Linear) -> bool:
-    """Whether the library refuses this A."""
-    try:
-        Program(Problem(Squared(), SquaredL2(1.0), Constraint.general(linear.A)), linear.step, linear.beta)
-    except UnsupportedProblem:
-        return True
-    return False
-
-
 def exact_lines(linear: Linear, convexity: float) -> list[list[str]]:
-    values = np.linalg.svd(linear.A, compute_uv=False)
-    refused = refusal(linear)
+    refused = is_refused(linear)
     lines = []
     for later in LATER:
         later_noise = f"{linear.divergence(later, own_noise=False):.2e}" if later else "inf"
         row = [str(later), f"{linear.divergence(later):.2e}", later_noise]
-        if refused:
-            row += ["refused", "refused"]
-        else:
-            passage = Passage(1, linear.step * linear.beta, values[-1] ** 2, values[0] ** 2, linear.step * convexity)
-            row += [bound("iteration", passage, later), bound("iteration-paper", passage, later)]
+        for accountant in ("iteration", "iteration-paper"):
+            row.append("refused" if refused else f"{bound(accountant, linear, convexity, later):.2e}")
         lines.append(row)
     return lines
 
 
 def exact_tables() -> list[Block]:
     head = ["later iterations", "exact", "exact, later noise only", "ours", "paper"]
-    return [(f"Exact divergence: {name}", head, exact_lines(*setting)) for name, setting in settings().items()]
+    return [(f"Exact divergence: {name}", head, exact_lines(*setting)) for name, setting in gaussian_settings().items()]
 
 
 # -- noise ---------------------------------------------------------------------------------------------------------
@@ -144,18 +110,9 @@ def rounding_table() -> Block:
 # -- the general lasso ---------------------------------------------------------------------------------------------
 
 
-def lasso_table(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of norm at most one; targets within ±1 from coefficients in four constant pieces."""
-    rng = np.random.default_rng(seed)
-    Z = rng.normal(size=(n_rows, FEATURES))
-    Z /= np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1.0)
-    truth = np.repeat([1.0, -1.0, 0.5, 0.0], FEATURES // 4)
-    return Z, np.clip(Z @ truth + 0.2 * rng.normal(size=n_rows), -1.0, 1.0)
-
-
 def convergence(n_rows: int, seeds: int) -> Block:
     """Distance to the minimiser by passes, for several strong convexities and noises on one row's gradient."""
-    Z, b = lasso_table(n_rows)
+    Z, b = lasso_rows(n_rows)
     lines = []
     for ridge, noise in product((0.0, 0.05, 0.5), (0.0, 1.0, 4.0)):
         problem = Problem(Squared(), L1(STRENGTH), Constraint.chain(FEATURES), ridge=ridge)
@@ -183,7 +140,7 @@ def path(problem: Problem, Z: np.ndarray, b: np.ndarray, best: np.ndarray, noise
 
 def privately(n_rows: int, seeds: int) -> Block:
     """Objective gap at one promise."""
-    Z, b = lasso_table(n_rows)
+    Z, b = lasso_rows(n_rows)
     mapped = RowMap(1.0, intercept=False).apply(Z)
     problem = Problem(Squared(), L1(STRENGTH), Constraint.chain(FEATURES))
     lowest = objective(problem, mapped, b, solve_exactly(problem, mapped, b, 1e-8))

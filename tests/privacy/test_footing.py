@@ -44,12 +44,12 @@ from dpadmm.problem import (
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
+from dpadmm.reproduce.algorithms.linear_gaussian import Linear
 from dpadmm.rows import local
 from dpadmm.rows.local import LocalRows, _kernel_loss
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.visit import visit
 from dpadmm.solvers.noisy_admm import NoisyADMM
-from experiments.linear_gaussian import Linear
 
 from .exact_visit import decimals, distance, exact_visit
 

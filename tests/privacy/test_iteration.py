@@ -52,13 +52,13 @@ from dpadmm.problem import (
 )
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.randomness import make_streams
+from dpadmm.reproduce.algorithms.linear_gaussian import Linear
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.visit import visit
 from dpadmm.solvers import run
 from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from dpadmm.solvers.full_admm import FullADMM
 from dpadmm.solvers.noisy_admm import NoisyADMM
-from experiments.linear_gaussian import Linear
 
 REPLACE = Relation.REPLACE_ONE
 FALSE_ALARM = 1e-9

@@ -19,8 +19,8 @@ COLOURS = ("#0b6e8a", "#c4572a", "#2f7d32", "#8e4aa8", "#b8860b", "#c2185b", "#4
 """Of private curves and of those without privacy, in their order; no two next to each other look alike in grey."""
 MARKERS = "osD^vPX<>*"
 GREYS = ("#8a949d", "#aeb6bd", "#6d7780", "#c3c9ce")
-WIDTH, HEIGHT, LEGEND_LINE = 2.75, 2.15, 0.21
-"""In inches: of a panel, and of a line of the legend."""
+WIDTH, HEIGHT, ABOVE, BELOW = 2.75, 2.15, 0.25, 0.45
+"""In inches: of a panel with what stands around it, and the space above and below all panels."""
 
 
 def line_plot(found: Measurements, kind: str) -> bytes:
@@ -46,7 +46,8 @@ def draw(found: Measurements) -> Figure:
     figure = Figure(figsize=(WIDTH * columns + 0.6, HEIGHT * len(metrics) + 0.5), facecolor="white")
     FigureCanvasAgg(figure)
     grid: Any = figure.subplots(len(metrics), len(exhibit.panels), squeeze=False)
-    figure.subplots_adjust(hspace=0.28, wspace=0.32)
+    high = float(figure.get_figheight())
+    figure.subplots_adjust(hspace=0.28, wspace=0.32, bottom=BELOW / high, top=1 - ABOVE / high)
     for row, metric in enumerate(metrics):
         for column, panel in enumerate(exhibit.panels):
             axes = grid[row][column]
@@ -199,7 +200,7 @@ def _legend(figure: Figure, found: Measurements) -> None:
     figure.legend(
         handles=handles,
         loc="upper center",
-        bbox_to_anchor=(0.5, 0.02 if len(exhibit.metrics) > 1 else -0.04),
+        bbox_to_anchor=(0.5, 0.0),
         ncols=columns,
         frameon=False,
         fontsize=8,

@@ -64,8 +64,8 @@ def minimum() -> Curve:
 def floors() -> tuple[Curve, ...]:
     """The algorithms without noise."""
     return (
-        Curve("STOC-ADMM", PrintedStochasticADMM(10.0, private=False), "open", flat=True),
-        Curve("SVRG-ADMM", PrintedVarianceReducedADMM(private=False), "open", flat=True),
+        Curve("STOC-ADMM", PrintedStochasticADMM(10.0, private=False), "open", flat=True, repeated=False),
+        Curve("SVRG-ADMM", PrintedVarianceReducedADMM(private=False), "open", flat=True, repeated=False),
         minimum(),
     )
 

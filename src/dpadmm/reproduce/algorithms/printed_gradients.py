@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class PrintedGradients:
-    """Mean gradients of the loss over the rows named, clipped to nothing: l = 1 holds because rows are at most one long.
+    """Mean gradients of the loss over the rows named. Nothing is clipped: l = 1, because rows are at most one long.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class PrintedGradients:
         if size * size > self.n_rows:
             return self.rng.choice(self.n_rows, size, replace=False)
         drawn = self.rng.integers(self.n_rows, size=size)
-        while len(np.unique(drawn)) < size:
+        while len(set(drawn.tolist())) < size:
             drawn = self.rng.integers(self.n_rows, size=size)
         return drawn
 
@@ -50,6 +50,15 @@ class PrintedGradients:
         slopes = self.problem.loss.slope(X @ x.astype(X.dtype), target)
         gradient: Array = (slopes.astype(X.dtype) @ X).astype(float) / len(target)
         return gradient + self.problem.public_gradient(x)
+
+    def mean_difference(self, x: Array, anchor: Array, rows: Array) -> Array:
+        """Of the gradients at two points, over the same rows."""
+        X, target = self.X[rows], self.target[rows]
+        margins = X @ np.stack([x, anchor], axis=1).astype(X.dtype)
+        slope = self.problem.loss.slope
+        slopes = slope(margins[:, 0], target) - slope(margins[:, 1], target)
+        difference: Array = (slopes.astype(X.dtype) @ X).astype(float) / len(target)
+        return difference + self.problem.public_gradient(x - anchor)
 
     def noise(self, deviation: float) -> Array:
         return deviation * self.rng.standard_normal(self.problem.shape) if deviation else np.zeros(self.problem.shape)

@@ -81,7 +81,7 @@ def variance_reduced_admm(
         for _ in range(inner):
             y = constraint.auxiliary_update(problem.regularizer, x, y, dual, beta)
             rows = gradients.batch(batch)
-            estimate = gradients.mean(x, rows) - gradients.mean(snapshot, rows) + exact + gradients.noise(sigma)
+            estimate = gradients.mean_difference(x, snapshot, rows) + exact + gradients.noise(sigma)
             pull = beta * constraint.adjoint(constraint.residual(x, y) + dual)
             x = x - step * smooth(estimate + pull)
             dual = dual + constraint.residual(x, y)

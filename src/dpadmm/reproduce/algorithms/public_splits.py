@@ -62,7 +62,7 @@ def public_rows(table: str, kind: SplitKind, seed: int, quick: bool) -> PublicRo
 def mapped_rows(rows: PublicRows) -> tuple[Array, Array]:
     """Training and test rows as a model with an intercept sees them, dense, in single precision."""
     rowmap = RowMap(1.0, intercept=True)
-    return tuple(_dense(rowmap.apply(X)) for X in (rows.X, rows.X_test))  # type: ignore[return-value]
+    return tuple(_dense(rowmap.apply(X)) for X in (rows.X, rows.X_test))
 
 
 def signs(labels: Array) -> Array:

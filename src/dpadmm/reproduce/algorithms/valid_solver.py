@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpadmm import DPLinearSVC, DPLogisticRegression, PrivateGraph
 from dpadmm.declare.declaration import Declaration
 from dpadmm.declare.target import Target
+from dpadmm.estimators.linear import DPLinearSVC, DPLogisticRegression
+from dpadmm.preparation.private_graph import PrivateGraph
 from dpadmm.problem.incidence import signed_incidence
 from dpadmm.problem.problem import Problem
 from dpadmm.reproduce.algorithms.linear_panel import LinearPanel, data_graph
