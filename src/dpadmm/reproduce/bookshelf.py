@@ -54,7 +54,8 @@ def _from_file(path: str) -> Exhibit:
     # A name of its own, so that instances of its classes are found again by their class.
     name = f"dpadmm_exhibit_{place.stem}"
     spec = importlib.util.spec_from_file_location(name, place)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

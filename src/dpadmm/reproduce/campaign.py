@@ -1,4 +1,4 @@
-"""A run over exhibits: what is missing is measured, what was measured is kept, and each exhibit is written when done."""
+"""A run over exhibits: what is missing is measured and kept, and each exhibit is written when it is complete."""
 
 from __future__ import annotations
 
@@ -57,19 +57,22 @@ class Run:
         orders = [order for sheet in sheets for order in sheet.orders]
         wanted = {order.key: order for order in reversed(orders) if not (self.resume and order.key in store)}
         missing = [order for order in orders if wanted.pop(order.key, None) is not None]
-        open_keys, done = {order.key for order in missing}, 0
-        for sheet in [sheet for sheet in sheets if not sheet.waits_for(open_keys)]:
-            sheet.write(store, self.folder)
-            sheets.remove(sheet)
-        for order, values in measure_all(missing, self.jobs):
+        open_keys = {order.key for order in missing}
+        sheets = self._write_complete(sheets, open_keys, store)
+        for done, (order, values) in enumerate(measure_all(missing, self.jobs), start=1):
             store.keep(order.key, values)
             open_keys.discard(order.key)
-            done += 1
             watch(done, len(missing), order.exhibit)
-            for sheet in [sheet for sheet in sheets if not sheet.waits_for(open_keys)]:
-                sheet.write(store, self.folder)
-                sheets.remove(sheet)
+            sheets = self._write_complete(sheets, open_keys, store)
         return write_pages(self.folder)
+
+    def _write_complete(self, sheets: list[Sheet], open_keys: set[str], store: MeasurementStore) -> list[Sheet]:
+        """Write the sheets that wait for nothing; gives those that do."""
+        waiting = [sheet for sheet in sheets if sheet.waits_for(open_keys)]
+        for sheet in sheets:
+            if sheet not in waiting:
+                sheet.write(store, self.folder)
+        return waiting
 
     def draw(self, store: MeasurementStore) -> list[Path]:
         """Measure nothing: write what is there, be it complete or not."""

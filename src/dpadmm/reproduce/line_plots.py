@@ -195,7 +195,7 @@ def _legend(figure: Figure, found: Measurements) -> None:
     handles = [Line2D([], [], label=legend_label(found, curve), **style(exhibit, curve)) for curve in shown]
     if not any(curve.kind != "private" or len(shown) > 1 for curve in shown):
         return
-    longest = max(len(handle.get_label()) for handle in handles)
+    longest = max(len(legend_label(found, curve)) for curve in shown)
     columns = max(1, min(len(handles), int(figure.get_figwidth() / (0.07 * longest + 0.5))))
     figure.legend(
         handles=handles,

@@ -13,6 +13,7 @@ from dpadmm.reproduce.exhibit import Better, Metric, PaperClaim, PlottedExhibit
 
 CONFIRMED, ONLY_MISTUNED, NOT_CONFIRMED = "confirmed", "only with a mis-tuned step", "not confirmed"
 PART_CONFIRMED = "confirmed in part"
+CLAIM_INVALID = "claim invalid"
 TOO_FEW = "too few measurements"
 FAR = 2.0
 """Standard errors of a difference beyond which it counts."""

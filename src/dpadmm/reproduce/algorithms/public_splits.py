@@ -41,13 +41,13 @@ class PublicRows:
 
 @lru_cache(maxsize=8)
 def public_rows(table: str, kind: SplitKind, seed: int, quick: bool) -> PublicRows:
-    """Two random halves, the same for all seeds; the fold that a seed leaves out; or a simulated table for each seed."""
+    """Two halves of the training file, the same for all seeds; all but one fold of all rows; or a simulated table."""
     if kind == "simulated":
         train, test = make_demo(random_state=2 * seed), make_demo(random_state=2 * seed + 1)
         lower, upper = train.extras["bounds"]
         X, X_test = (2 * (each.X - lower) / (upper - lower) - 1 for each in (train, test))
         return _cut(PublicRows(X, train.y, X_test, test.y), quick)
-    X, y = _table(table)
+    X, y = _training_file(table) if kind == "halves" else _all_rows(table)
     order = np.random.default_rng(SPLIT_SEED).permutation(len(y))
     cut = np.array_split(order, 2 if kind == "halves" else FOLDS)
     out = 1 if kind == "halves" else seed % FOLDS
@@ -62,7 +62,7 @@ def public_rows(table: str, kind: SplitKind, seed: int, quick: bool) -> PublicRo
 def mapped_rows(rows: PublicRows) -> tuple[Array, Array]:
     """Training and test rows as a model with an intercept sees them, dense, in single precision."""
     rowmap = RowMap(1.0, intercept=True)
-    return tuple(_dense(rowmap.apply(X)) for X in (rows.X, rows.X_test))
+    return _dense(rowmap.apply(rows.X)), _dense(rowmap.apply(rows.X_test))
 
 
 def signs(labels: Array) -> Array:
@@ -79,13 +79,19 @@ def to_usual_range(X: Array, examples: Array) -> Array:
 
 
 @lru_cache(maxsize=4)
-def _table(name: str) -> tuple[Any, Array]:
+def _training_file(name: str) -> tuple[Any, Array]:
+    """The rows of a table without those of an official test split."""
+    data = load(name, download=False)
+    return data.X, data.y
+
+
+def _all_rows(name: str) -> tuple[Any, Array]:
     """All rows of a table; those of an official test split come last."""
     data = load(name, download=False)
-    if data.X_test is None:
+    if data.X_test is None or data.y_test is None:
         return data.X, data.y
     join = sparse.vstack if sparse.issparse(data.X) else np.vstack
-    return join([data.X, data.X_test]), np.concatenate([data.y, data.y_test])  # type: ignore[operator]
+    return join([data.X, data.X_test]), np.concatenate([data.y, data.y_test])
 
 
 def _cut(rows: PublicRows, quick: bool) -> PublicRows:
