@@ -221,7 +221,8 @@ class PrintedTable(Exhibit):
     head : sequence of str
         Names of the columns.
     rows : callable
-        Gives {"rows": lists of texts, "verdict": one of the verdicts, "evidence": a sentence}, told whether to be quick.
+        Told whether to be quick, gives {"head": names of columns, "rows": lists of texts, "verdict": one of the
+        verdicts, "evidence": a sentence}.
     reads : tuple of str
         Names of the data sets that are read.
     """

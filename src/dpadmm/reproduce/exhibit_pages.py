@@ -64,8 +64,8 @@ def index_page(papers: Sequence[Paper], everything: Sequence[Reproduced]) -> str
     lines = [
         "# The papers, reproduced",
         "",
-        f"{GENERATED} Every figure and table below is computed anew by one command from public data, with its numbers as "
-        "CSV and JSON beside it. The aim is an honest verdict, not a favourable one.",
+        f"{GENERATED} Every figure and table below is computed anew by one command from public data, with its numbers "
+        "as CSV and JSON beside it. The aim is an honest verdict, not a favourable one.",
         "",
         *(f"- [{paper.short}]({paper.key}.md): {paper.citation}. *Privacy:* {paper.privacy}" for paper in papers),
         "",
@@ -207,7 +207,9 @@ def _warning(numbers: ExhibitNumbers) -> str:
     if numbers.quick:
         return "Quick mode: fewer rows, seeds and budgets. These numbers show that the engine works, not who is better."
     fewest, most = numbers.seeds
-    return f"Not complete: the run was ended early, with {fewest} to {most} seeds a point, and not all points were measured."
+    return (
+        f"Not complete: the run was ended early, with {fewest} to {most} seeds a point. Not all points were measured."
+    )
 
 
 def _mark(numbers: ExhibitNumbers) -> str:

@@ -29,14 +29,15 @@ PAPERS = {
         Paper(
             "wang2020",
             "Wang 2020",
-            "B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat, S. Osher, “DP-LSSGD: A Stochastic Optimization Method "
-            "to Lift the Utility in Privacy-Preserving ERM”, MSML 2020",
+            "B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat, S. Osher, “DP-LSSGD: A Stochastic Optimization "
+            "Method to Lift the Utility in Privacy-Preserving ERM”, MSML 2020",
             "Its Theorem 2 is the same formula as in Liu 2022, and its conditions fail at every published budget.",
         ),
         Paper(
             "chen2020",
             "Chen & Lee 2020",
-            "C. Chen, J. Lee, “Rényi Differentially Private ADMM for Non-Smooth Regularized Optimization”, CODASPY 2020",
+            "C. Chen, J. Lee, “Rényi Differentially Private ADMM for Non-Smooth Regularized Optimization”, CODASPY "
+            "2020",
             "ssADMM is valid as stated. The sensitivity of mpADMM lacks a factor η: noise is wasted for η < 1 and too "
             "small for η > 1. Features are scaled by their own minimum and maximum, which are data.",
         ),

@@ -95,8 +95,8 @@ def chen2020_mpadmm(step_size: float) -> list[Range]:
 def huang2020_printed(diameter: float, rounds: int = 100, inner: int = 10) -> list[Range]:
     """IPADMM with the step as printed in (18), for noise that would be exact for the sensitivity of (16).
 
-    (18) divides by 2ρ|N| + η^{k,r}, the noise is found for 2ρ|N| + η^{k,r+1}, and η^{k,0} = 0. So the sensitivity is too
-    small by the ratio of the two at every step.
+    (18) divides by 2ρ|N| + η^{k,r}, the noise is found for 2ρ|N| + η^{k,r+1}, and η^{k,0} = 0. So the sensitivity is
+    too small by the ratio of the two at every step.
     """
     neighbours, rho, features, records = 99, 0.001, 104, 452
     found = []
@@ -161,8 +161,8 @@ def _rounded(value: float, towards: Callable[[float], int]) -> str:
 
 
 COMMAND = (
-    'Each row is printed by `python -c "from dpadmm.reproduce.published_settings import *; print(texts(SETTING))"` with its '
-    "SETTING."
+    'Each row is printed by `python -c "from dpadmm.reproduce.published_settings import *; print(texts(SETTING))"` with '
+    "its SETTING."
 )
 
 

@@ -1,4 +1,4 @@
-"""The true ε of published settings, from the library's accountants: from below by a pair that is attained, and from above.
+"""The true ε of published settings by the library's accountants: from below by a pair that is attained, and from above.
 
 Deviations are those of the noise on a MEAN gradient whose rows have gradients of norm at most one; all are replace-one.
 """

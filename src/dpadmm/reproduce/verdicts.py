@@ -20,10 +20,10 @@ FAR = 2.0
 SLACK = 1e-12
 
 RULE = (
-    "At each point (panel and ε) two curves are compared by the mean over seeds. A difference of more than two standard "
-    "errors is a win or a loss, any other a tie. A finding is confirmed if there are wins at at least half of the "
-    "points and losses at at most a tenth of them, confirmed in part if wins outnumber losses, and not confirmed "
-    "otherwise."
+    "At each point (panel and ε) two curves are compared by the mean over seeds. A difference of more than two "
+    "standard errors is a win or a loss, any other a tie. A finding is confirmed if there are wins at at least half "
+    "of the points and losses at at most a tenth of them, confirmed in part if wins outnumber losses, and not "
+    "confirmed otherwise."
 )
 
 

@@ -1,4 +1,4 @@
-"""mpADMM exactly as printed (Chen & Lee 2020, Algorithm 2): its sensitivities lack a factor η. NOT private for η > 1."""
+"""mpADMM as printed (Chen & Lee 2020, Algorithm 2): its sensitivities lack a factor η. NOT private for η > 1."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ EXHIBIT = PlottedExhibit(
     paper="chan2024",
     number="Theorem 5.1",
     title="amplification by iteration",
-    shows="The divergence of the last state falls like 1/T with T later iterations; with strong convexity exponentially.",
-    privacy="Valid for the last state if A has full row rank. For a tall A, such as the A = [φ; I] of graph penalties, the "
-    "noise of two later iterations alone gives an infinite divergence (no line), and only the noise of the row's own "
-    "visit protects it.",
+    shows="The divergence of the last state falls like 1/T with T later iterations; with strong convexity "
+    "exponentially.",
+    privacy="Valid for the last state if A has full row rank. For a tall A, such as the A = [φ; I] of graph "
+    "penalties, the noise of two later iterations alone gives an infinite divergence (no line), and only the noise of "
+    "the row's own visit protects it.",
     setting="The paper has a theorem and no such figure. All is linear and Gaussian here, η = β = 1, so that the exact "
     "divergence is known. It is zero-concentrated, in units of (ηΔ)²/σ²; both bounds include the local one, 1/2. The "
     "library refuses a tall A, so that no bound is drawn there.",

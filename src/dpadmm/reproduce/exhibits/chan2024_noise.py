@@ -31,7 +31,8 @@ EXHIBIT = PrintedTable(
     title="noise over sensitivity for all rows",
     shows="A random order extends the guarantee of the first row to all rows.",
     privacy="Valid for the last state.",
-    setting=f"Noise σ/(ηΔ) for {ROWS:,} rows, δ = 10⁻⁵, ηβ = 1, A = I, by the accountants of this library; exact numbers.",
+    setting=f"Noise σ/(ηΔ) for {ROWS:,} rows, δ = 10⁻⁵, ηβ = 1, A = I, by the accountants of this library; exact "
+    "numbers.",
     head=HEAD,
     rows=rows,
 )

@@ -10,8 +10,8 @@ EXHIBIT = PlottedExhibit(
     title="general lasso at one promise",
     shows="Amplification by iteration gives every row a guarantee through a random order, “by very simple techniques”.",
     privacy="Valid for the last state. All lines are valid at (ε, 10⁻⁵), replace-one.",
-    setting="The paper does not compare at one promise. 20,000 simulated rows, fused penalty; solvers with their public "
-    "defaults. Bands are ± one standard error over seeds.",
+    setting="The paper does not compare at one promise. 20,000 simulated rows, fused penalty; solvers with their "
+    "public defaults. Bands are ± one standard error over seeds.",
     panels=(LassoPanel("general lasso"),),
     x=Axis("privacy budget ε", (0.5, 1.0, 2.0, 4.0, 8.0), (1.0, 8.0)),
     metrics=(

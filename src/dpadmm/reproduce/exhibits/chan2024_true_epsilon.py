@@ -43,8 +43,9 @@ EXHIBIT = PrintedTable(
     title="what it promises, as ε",
     shows="Divergences of the last state, amplified by the number of iterations; no ε is published.",
     privacy="Valid for the last state and A of full row rank.",
-    setting=f"One pass over {ROWS:,} rows in a secret random order, δ = 10⁻⁵, ηβ = 1, A = I, exact numbers. Each number is "
-    'printed by `python -c "from dpadmm.reproduce.exhibits.chan2024_true_epsilon import epsilons; print(epsilons(NOISE))"`.',
+    setting=f"One pass over {ROWS:,} rows in a secret random order, δ = 10⁻⁵, ηβ = 1, A = I, exact "
+    'numbers. Each row is printed by `python -c "from dpadmm.reproduce.exhibits.chan2024_true_epsilon import epsilons; '
+    'print(epsilons(NOISE))"`.',
     head=HEAD,
     rows=rows,
 )

@@ -18,8 +18,8 @@ EXHIBIT = PlottedExhibit(
     paper="chen2020",
     number="Fig. 1",
     title="L1 logistic regression",
-    shows="ssADMM is the most accurate in most cases; DP-ADMM and ADMM-objP are behind for small ε; the objective of DP-SGD "
-    "is usually higher than that of mpADMM.",
+    shows="ssADMM is the most accurate in most cases; DP-ADMM and ADMM-objP are behind for small ε; the objective of "
+    "DP-SGD is usually higher than that of mpADMM.",
     privacy=PRIVACY,
     setting=SETTING + FOLDS_SETTING,
     panels=table_panels("logistic"),

@@ -4,8 +4,8 @@ from dpadmm.reproduce.chen2020_settings import ACCURACY, EPSILONS, PRIVACY, SETT
 from dpadmm.reproduce.exhibit import Better, PaperClaim, PlottedExhibit
 
 SIMULATED = (
-    "Each seed draws a table of 40,000 rows and one to test on (`make_demo`), whose features are cut at ±4, a public range, "
-    "and not scaled by their own extremes. Bands are ± one standard error over tables."
+    "Each seed draws a table of 40,000 rows and one to test on (`make_demo`), whose features are cut at ±4, a public "
+    "range, and not scaled by their own extremes. Bands are ± one standard error over tables."
 )
 
 EXHIBIT = PlottedExhibit(

@@ -9,7 +9,8 @@ EXHIBIT = PlottedExhibit(
     paper="chen2020",
     number="Fig. 4",
     title="selection of features",
-    shows="mpADMM finds the most relevant features, above all for small ε; there ADMM-objP is ahead of ssADMM and DP-SGD.",
+    shows="mpADMM finds the most relevant features, above all for small ε; there ADMM-objP is ahead of ssADMM and "
+    "DP-SGD.",
     privacy=PRIVACY,
     setting=SETTING + SIMULATED + " ξₖ is the share of the 20 relevant features among the k largest coefficients.",
     panels=simulated_panels(),

@@ -15,8 +15,8 @@ def rows(quick: bool) -> Numbers:
     for step in (0.5, 1.0, 2.0, 5.0):
         lines.append(setting_row(("mpADMM", f"all tables, η = {step:g}"), f"chen2020_mpadmm({step:g})"))
     evidence = (
-        "ssADMM keeps its promise, with about twice the noise that is needed. mpADMM keeps it for η ≤ 1 only. ADMM-objP "
-        "promises pure ε-DP for exact minimisers, which no program finds; no accountant can say more."
+        "ssADMM keeps its promise, with about twice the noise that is needed. mpADMM keeps it for η ≤ 1 only. "
+        "ADMM-objP promises pure ε-DP for exact minimisers, which no program finds; no accountant can say more."
     )
     return {"head": list(HEAD), "rows": lines, "verdict": PART_CONFIRMED, "evidence": evidence}
 
@@ -28,9 +28,9 @@ EXHIBIT = PrintedTable(
     title="the true ε of every published setting",
     shows="ssADMM and mpADMM are Rényi-DP with the stated noise.",
     privacy="See the table. Scaling by the rows' own minimum and maximum is a leak that no ε covers.",
-    setting="δ = 10⁻⁸, replace-one. ssADMM: from a pair of tables that attains it to the accountant's upper bound; T is set "
-    "“by the budget” in the paper, ten epochs here. mpADMM: exact for the joint release of its three blocks, whatever T; "
-    f"its η is not given. {COMMAND}",
+    setting="δ = 10⁻⁸, replace-one. ssADMM: from a pair of tables that attains it to the accountant's upper bound; T "
+    "is set “by the budget” in the paper, ten epochs here. mpADMM: exact for the joint release of its three blocks, "
+    f"whatever T; its η is not given. {COMMAND}",
     head=HEAD,
     rows=rows,
 )

@@ -32,8 +32,8 @@ def rows(quick: bool) -> Numbers:
         lines.append([name, *sizes, str(batch), f"{lambda_1:g}", f"{lambda_2:g}", f"{5e-4 * train:.3g}"])
     evidence = "Sizes agree: " + ("on all tables." if not different else f"on all tables but {', '.join(different)}.")
     evidence += (
-        " The paper halves the training file of w8a. w8a and bio_train are so unbalanced that a constant answer is right "
-        "for 97 % and 99 % of the rows: accuracy says little there, AUC more. δ is above 1/n everywhere."
+        " The paper halves the training file of w8a. w8a and bio_train are so unbalanced that a constant answer is "
+        "right for 97 % and 99 % of the rows: accuracy says little there, AUC more. δ is above 1/n everywhere."
     )
     return {
         "head": list(HEAD),

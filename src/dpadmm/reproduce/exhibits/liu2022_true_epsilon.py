@@ -21,9 +21,9 @@ def rows(quick: bool) -> Numbers:
             lines.append(setting_row(("DP-VRADMM", table, reading), f"liu2022_vradmm({table!r}, {constant})"))
     lines.append(setting_row(("DP-VRADMM", "all", "strongly convex"), "liu2022_vradmm_strong()"))
     evidence = (
-        "DP-SADMM: with one pass the promise is broken on covtype, w8a and bio_train from ε = 0.4 or 0.8 on, while for small "
-        "ε the noise is several times too large. With ten passes it holds nearly everywhere, and noise is wasted. "
-        "DP-VRADMM: broken on every table, and for strongly convex problems no ε is true."
+        "DP-SADMM: with one pass the promise is broken on covtype, w8a and bio_train from ε = 0.4 or 0.8 on, while "
+        "for small ε the noise is several times too large. With ten passes it holds nearly everywhere, and noise is "
+        "wasted. DP-VRADMM: broken on every table, and for strongly convex problems no ε is true."
     )
     return {"head": list(HEAD), "rows": lines, "verdict": CLAIM_INVALID, "evidence": evidence}
 
@@ -34,10 +34,11 @@ EXHIBIT = PrintedTable(
     number="Theorems 1 and 2",
     title="the true ε of every published setting",
     shows="The noise of Theorems 1 and 2 keeps (ε, 5·10⁻⁴) at each of the 24 settings.",
-    privacy="See the table. The conditions of Theorem 2 hold at none of the settings (`legacy_paper_sigma` refuses all).",
-    setting="ε of the whole transcript at δ = 5·10⁻⁴, replace-one, for gradients of norm at most one: from a pair of tables "
-    "that attains it to the accountant's upper bound. DP-VRADMM from below only. The paper gives neither the passes nor "
-    f"c₂ nor S. {COMMAND}",
+    privacy="See the table. The conditions of Theorem 2 hold at none of the settings (`legacy_paper_sigma` refuses "
+    "all).",
+    setting="ε of the whole transcript at δ = 5·10⁻⁴, replace-one, for gradients of norm at most one: from a pair of "
+    "tables that attains it to the accountant's upper bound. DP-VRADMM from below only. The paper gives neither the "
+    f"passes nor c₂ nor S. {COMMAND}",
     head=HEAD,
     rows=rows,
 )
