@@ -161,8 +161,8 @@ def _rounded(value: float, towards: Callable[[float], int]) -> str:
 
 
 COMMAND = (
-    'Each row is printed by `python -c "from dpadmm.reproduce.published_settings import *; print(texts(SETTING))"` with '
-    "its SETTING."
+    'Each row is printed by `python -c "from dpadmm.reproduce.published_settings import *; print(texts(SETTING))"`, '
+    "with its SETTING."
 )
 
 

@@ -63,7 +63,8 @@ class ConsensusADMM:
                 pull = self.beta * (blocks[number] - centre + duals[number])
                 blocks[number] = blocks[number] - step * (gradient + pull)
             mean = np.mean([x + u for x, u in zip(blocks, duals, strict=True)], axis=0)
-            centre = _prox(problem, mean, 1 / (self.beta * len(parties)))
+            # The losses of all parties add up to several times their mean, and so does the penalty.
+            centre = _prox(problem, mean, 1 / self.beta)
             duals = [u + x - centre for x, u in zip(blocks, duals, strict=True)]
             kept.append(centre)
         averaged: Array = np.mean(kept[self.rounds // 2 :], axis=0)
