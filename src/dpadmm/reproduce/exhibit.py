@@ -9,6 +9,9 @@ from typing import Any, Literal, Protocol
 Numbers = Mapping[str, Any]
 """What one measurement gives: numbers by name; texts and lists only for tables."""
 
+Promise = Literal["valid", "valid in part", "invalid", "none"]
+"""What is left of a paper's privacy claim."""
+
 CurveKind = Literal["private", "published", "open"]
 """Valid at the stated ε; with the noise as printed in a paper; not private at all."""
 
@@ -146,8 +149,10 @@ class Exhibit:
         As in the paper: "Fig. 2", and what it is about.
     shows : str
         What the paper shows.
+    promise : {"valid", "valid in part", "invalid", "none"}
+        What is left of its privacy claim.
     privacy : str
-        Where its privacy claim is not valid, or that it is.
+        Where the claim is not valid, or that it is.
     setting : str
         How it is measured here, and what the paper leaves open.
     """
@@ -157,6 +162,7 @@ class Exhibit:
     number: str
     title: str
     shows: str
+    promise: Promise
     privacy: str
     setting: str
 

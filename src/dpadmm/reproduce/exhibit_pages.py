@@ -98,7 +98,7 @@ def section(one: Reproduced) -> list[str]:
     exhibit, numbers = one.exhibit, one.numbers
     lines = [f"## {exhibit.number}: {exhibit.title}", ""]
     if numbers.quick or not numbers.complete:
-        lines += [f"**{_warning(numbers)}**", ""]
+        lines += [f"**{_warning(one)}**", ""]
     lines += [
         f"*The paper shows:* {exhibit.shows}",
         "",
@@ -203,13 +203,15 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-def _warning(numbers: ExhibitNumbers) -> str:
-    if numbers.quick:
+def _warning(one: Reproduced) -> str:
+    if one.numbers.quick:
         return "Quick mode: fewer rows, seeds and budgets. These numbers show that the engine works, not who is better."
-    fewest, most = numbers.seeds
-    return (
-        f"Not complete: the run was ended early, with {fewest} to {most} seeds a point. Not all points were measured."
-    )
+    assert isinstance(one.exhibit, PlottedExhibit)
+    fewest, most = one.numbers.seeds
+    seeds = str(most) if fewest == most else f"{fewest} to {most}"
+    told = f"Not complete: the run was ended early, with {seeds} seeds at the points that were measured."
+    nothing = [panel.title for panel in one.exhibit.panels if not one.measurements.xs(panel.title)]
+    return told + (f" Nothing was measured on {', '.join(nothing)}." if nothing else "")
 
 
 def _mark(numbers: ExhibitNumbers) -> str:

@@ -31,7 +31,7 @@ def line_plot(found: Measurements, kind: str) -> bytes:
     metadata: dict[str, Any] = {"Software": None} if kind == "png" else {"Date": None, "Creator": None}
     # Text stays text and ids do not change from run to run.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "dpadmm"}):
-        draw(found).savefig(stream, format=kind, dpi=130, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
+        draw(found).savefig(stream, format=kind, dpi=100, bbox_inches="tight", pad_inches=0.12, metadata=metadata)
     return stream.getvalue()
 
 
@@ -42,14 +42,15 @@ def draw(found: Measurements) -> Figure:
 
     exhibit = found.exhibit
     metrics = [metric for metric in exhibit.metrics if _shown(found, metric)]
-    columns = max(len(exhibit.panels), 2)
+    panels = [panel for panel in exhibit.panels if found.xs(panel.title)]
+    columns = max(len(panels), 2)
     figure = Figure(figsize=(WIDTH * columns + 0.6, HEIGHT * len(metrics) + 0.5), facecolor="white")
     FigureCanvasAgg(figure)
-    grid: Any = figure.subplots(len(metrics), len(exhibit.panels), squeeze=False)
+    grid: Any = figure.subplots(len(metrics), len(panels), squeeze=False)
     high = float(figure.get_figheight())
     figure.subplots_adjust(hspace=0.28, wspace=0.32, bottom=BELOW / high, top=1 - ABOVE / high)
     for row, metric in enumerate(metrics):
-        for column, panel in enumerate(exhibit.panels):
+        for column, panel in enumerate(panels):
             axes = grid[row][column]
             if metric.only and panel.title not in metric.only:
                 axes.set_axis_off()

@@ -80,11 +80,19 @@ def machine() -> dict[str, str]:
 
 
 def cell_entry(exhibit: Exhibit, cell: Cell, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A measurement under the names that people read."""
+    """A measurement under the names that people read, in as many digits as can matter to them."""
+    shown = {name: _shortened(value) for name, value in values.items()}
     if not isinstance(exhibit, PlottedExhibit):
-        return {"panel": "", "curve": "", "x": 0.0, "seed": 0, "values": dict(values)}
+        return {"panel": "", "curve": "", "x": 0.0, "seed": 0, "values": shown}
     panel, curve = exhibit.panels[cell.panel], exhibit.curves[cell.curve]
-    return {"panel": panel.title, "curve": curve.label, "x": cell.x, "seed": cell.seed, "values": dict(values)}
+    return {"panel": panel.title, "curve": curve.label, "x": cell.x, "seed": cell.seed, "values": shown}
+
+
+def _shortened(value: Any) -> Any:
+    """Numbers to seven digits, digests of plans to twelve letters."""
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    return value[:12] if isinstance(value, str) and len(value) == 64 else value
 
 
 def _processor() -> str:

@@ -27,6 +27,7 @@ EXHIBIT = PrintedTable(
     number="Theorems 1 and 3",
     title="the true ε of every published setting",
     shows="ssADMM and mpADMM are Rényi-DP with the stated noise.",
+    promise="valid in part",
     privacy="See the table. Scaling by the rows' own minimum and maximum is a leak that no ε covers.",
     setting="δ = 10⁻⁸, replace-one. ssADMM: from a pair of tables that attains it to the accountant's upper bound; T "
     "is set “by the budget” in the paper, ten epochs here. mpADMM: exact for the joint release of its three blocks, "

@@ -14,6 +14,7 @@ EXHIBIT = PlottedExhibit(
     title="lasso, with DP-ADMM",
     shows="DP-VRADMM and DP-SADMM are significantly better than DP-ADMM in objective gap and test accuracy, and "
     "DP-VRADMM is the best.",
+    promise="invalid",
     privacy=PRIVACY,
     setting=SETTING
     + " λ₁ = 10⁻⁴ on every table. The paper cites Chen & Lee 2020 for “DP-ADMM” and says nothing about how "
