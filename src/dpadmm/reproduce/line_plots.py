@@ -151,7 +151,7 @@ def style(exhibit: PlottedExhibit, curve: Curve) -> dict[str, Any]:
 def legend_label(found: Measurements, curve: Curve) -> str:
     """What the legend says of a curve; of a published one, what its ε truly is."""
     if curve.kind == "open":
-        return f"{curve.label} (not private)"
+        return curve.label if "private" in curve.label else f"{curve.label} (not private)"
     if curve.kind == "private":
         return curve.label
     true = true_range(found, curve)

@@ -43,7 +43,7 @@ def test_a_sample_from_the_command_line(tmp_path, capsys):
     }
     page = (out / "chan2024.md").read_text()
     assert "*The paper shows:*" in page
-    assert "*Its privacy claim:*" in page
+    assert "*Its privacy claim (valid):*" in page
     assert "Quick mode" in page
     assert "| The paper's bound holds |" in page
     assert json.loads((out / "chan2024-amplification.json").read_text())["complete"]

@@ -36,6 +36,7 @@ EXHIBIT = PlottedExhibit(
     number="Fig. 0",
     title="toy",
     shows="Steep is above flat.",
+    promise="none",
     privacy="None is claimed.",
     setting="Made up.",
     panels=(ToyPanel("left"), ToyPanel("right")),

@@ -10,6 +10,7 @@ EXHIBIT = PlottedExhibit(
     title="general lasso, strong convexity and noise",
     shows="Strong convexity speeds up convergence, and the variance of the noise decides how close to the minimum it "
     "gets.",
+    promise="none",
     privacy="No promise is made: the noise is given, and not found for an ε.",
     setting="The experiment is in the full version of the paper, which is not at hand; this is one of our own in its "
     "spirit: 20 coefficients in four constant pieces, A their differences, 5,000 simulated rows, noise on one row's "

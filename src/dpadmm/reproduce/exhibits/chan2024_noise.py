@@ -30,6 +30,7 @@ EXHIBIT = PrintedTable(
     number="Corollary",
     title="noise over sensitivity for all rows",
     shows="A random order extends the guarantee of the first row to all rows.",
+    promise="valid",
     privacy="Valid for the last state.",
     setting=f"Noise σ/(ηΔ) for {ROWS:,} rows, δ = 10⁻⁵, ηβ = 1, A = I, by the accountants of this library; exact "
     "numbers.",

@@ -9,6 +9,7 @@ EXHIBIT = PlottedExhibit(
     number="Experiment at one promise",
     title="general lasso at one promise",
     shows="Amplification by iteration gives every row a guarantee through a random order, “by very simple techniques”.",
+    promise="valid",
     privacy="Valid for the last state. All lines are valid at (ε, 10⁻⁵), replace-one.",
     setting="The paper does not compare at one promise. 20,000 simulated rows, fused penalty; solvers with their "
     "public defaults. Bands are ± one standard error over seeds.",

@@ -42,6 +42,7 @@ EXHIBIT = PrintedTable(
     number="Theorem 5.1",
     title="what it promises, as ε",
     shows="Divergences of the last state, amplified by the number of iterations; no ε is published.",
+    promise="valid",
     privacy="Valid for the last state and A of full row rank.",
     setting=f"One pass over {ROWS:,} rows in a secret random order, δ = 10⁻⁵, ηβ = 1, A = I, exact "
     'numbers. Each row is printed by `python -c "from dpadmm.reproduce.exhibits.chan2024_true_epsilon import epsilons; '

@@ -20,6 +20,7 @@ EXHIBIT = PlottedExhibit(
     title="L1 logistic regression",
     shows="ssADMM is the most accurate in most cases; DP-ADMM and ADMM-objP are behind for small ε; the objective of "
     "DP-SGD is usually higher than that of mpADMM.",
+    promise="valid in part",
     privacy=PRIVACY,
     setting=SETTING + FOLDS_SETTING,
     panels=table_panels("logistic"),

@@ -14,6 +14,7 @@ EXHIBIT = PlottedExhibit(
     number="Fig. 3",
     title="classification of simulated data",
     shows="ssADMM, mpADMM and DP-SGD are about equally accurate; ADMM-objP is behind.",
+    promise="valid in part",
     privacy=PRIVACY,
     setting=SETTING + SIMULATED,
     panels=simulated_panels(),

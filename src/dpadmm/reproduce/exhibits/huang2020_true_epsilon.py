@@ -25,6 +25,7 @@ EXHIBIT = PrintedTable(
     number="Equations (16) and (18)",
     title="the true ε of the published settings",
     shows="Each node keeps (ε, 10⁻⁵) over all rounds.",
+    promise="invalid",
     privacy="See the table.",
     setting="Adult on 100 fully connected nodes of 452 records, ρ = 0.001, 100 rounds of 10 steps, 104 features, δ = "
     "10⁻⁵, c₀ = c₁ = 1, and no c₂, which only makes steps shorter; D, the diameter of the feasible set, is not "

@@ -24,6 +24,7 @@ EXHIBIT = PlottedExhibit(
     number="Fig. 1",
     title="Laplacian smoothing of DP-VRADMM",
     shows="DP-VRADMM with ν = 2 and ν = 3 is significantly better than without smoothing, in gap and accuracy.",
+    promise="invalid",
     privacy=PRIVACY + " Smoothing itself is post-processing and changes no promise.",
     setting=SETTING + GRAPH_SETTING + " All lines are valid at the stated ε. The step of the paper is not given: it "
     "is 1/(2g), the longest its theorem allows, for all ν alike; and for each ν by itself the best of several, chosen "

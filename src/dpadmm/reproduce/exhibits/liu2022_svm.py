@@ -10,6 +10,7 @@ EXHIBIT = PlottedExhibit(
     number="Application",
     title="graph-guided SVM",
     shows="The algorithms can be used for graph-guided support vector machines; there is no figure.",
+    promise="invalid",
     privacy="The same as in Fig. 2. Only valid lines are shown.",
     setting="The hinge is huberised with h = 0.5, because the algorithms need a smooth loss; otherwise as in Fig. 2, "
     "with the public defaults of this library's solvers at δ = 1/n²." + GRAPH_SETTING,

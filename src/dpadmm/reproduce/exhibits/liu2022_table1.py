@@ -64,6 +64,7 @@ EXHIBIT = PrintedTable(
     number="Table I",
     title="utility bounds",
     shows="The gap falls like 1/ε for general convex problems and like 1/ε² for strongly convex ones.",
+    promise="invalid",
     privacy="The bounds are for noise that keeps no ε with certainty. Measured is the gap at valid noise.",
     setting=f"L1 logistic regression on simulated tables of 40,000 rows and 100 features, λ₁ = 10⁻⁴, ridge {RIDGE:g} "
     f"or none, ε = {', '.join(f'{epsilon:g}' for epsilon in EPSILONS)} at δ = 10⁻⁸, {SEEDS} tables, public defaults: "

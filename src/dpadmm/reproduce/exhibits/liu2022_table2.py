@@ -49,6 +49,7 @@ EXHIBIT = PrintedTable(
     number="Table II",
     title="data sets and parameters",
     shows="Sizes of four tables, mini-batches and regularisation.",
+    promise="none",
     privacy="A δ above 1/n promises next to nothing: publishing nδ rows at random keeps it.",
     setting="Counted in the files of the data sets.",
     head=HEAD,

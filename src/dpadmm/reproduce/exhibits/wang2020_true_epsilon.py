@@ -31,6 +31,7 @@ EXHIBIT = PrintedTable(
     title="the true ε of the published settings",
     shows="The noise of Theorem 2 keeps (ε, 10⁻⁵) for logistic regression, and TensorFlow Privacy's budgets hold for "
     "the CNN.",
+    promise="invalid",
     privacy="See the table. Smoothing is a bijection applied to noise and gradient alike; it changes no promise.",
     setting="δ = 10⁻⁵, replace-one, batches drawn afresh without replacement, gradients of norm at most one. "
     f"n = 50,000 and b = 128 for logistic regression, b = 256 for the CNN. {COMMAND}",
