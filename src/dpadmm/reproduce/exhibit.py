@@ -191,8 +191,8 @@ class PlottedExhibit(Exhibit):
     seeds: int = 5
     quick_seeds: int = 2
     claims: tuple[PaperClaim, ...] = ()
-    best: tuple[str, str] | None = None
-    """A private curve and a metric: is it as good as every other private curve, within two standard errors?"""
+    best: tuple[str, ...] = ()
+    """A private curve and metrics: is it as good as every other private curve by each, within two standard errors?"""
 
     @property
     def tables(self) -> tuple[str, ...]:

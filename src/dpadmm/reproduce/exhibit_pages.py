@@ -113,6 +113,7 @@ def section(one: Reproduced) -> list[str]:
     if isinstance(exhibit, PlottedExhibit):
         lines += [f"![{exhibit.number} of {PAPERS[exhibit.paper].short}: {exhibit.title}]({exhibit.name}.svg)", ""]
         lines += _evidence(one)
+        lines += _refusals(one)
         lines += _true_epsilons(one)
         lines += _best(one)
     else:
@@ -130,6 +131,21 @@ def _evidence(one: Reproduced) -> list[str]:
     if not one.judged:
         return []
     return [*_table(("finding", "evidence", "verdict"), ((j.text, j.evidence, j.verdict) for j in one.judged)), ""]
+
+
+def _refusals(one: Reproduced) -> list[str]:
+    """Points that are missing because no accountant certifies such a plan, or because the iterates diverged."""
+    reasons: dict[tuple[str, str, str], set[float]] = {}
+    for cell in one.numbers.cells:
+        if "refused" in cell["values"]:
+            reasons.setdefault((cell["curve"], cell["panel"], cell["values"]["refused"]), set()).add(cell["x"])
+    if not reasons:
+        return []
+    told = (
+        f"- {curve}, {panel}, at {', '.join(f'{x:g}' for x in sorted(xs))}: {reason}"
+        for (curve, panel, reason), xs in sorted(reasons.items())
+    )
+    return ["Points that are missing because the library refused them:", "", *told, ""]
 
 
 def _true_epsilons(one: Reproduced) -> list[str]:
@@ -162,29 +178,32 @@ def _bound(values: Sequence[float]) -> str:
 
 
 def _best(one: Reproduced) -> list[str]:
-    """Whether the library's own default is as good as every private competitor."""
-    points, exceptions = behind(one.measurements)
+    """Whether the library's own default is as good as every private competitor, and where it is not."""
     assert isinstance(one.exhibit, PlottedExhibit)
-    if one.exhibit.best is None or not points:
-        return []
-    label, metric = one.exhibit.best
-    places = len({text.partition(": behind")[0] for text in exceptions})
-    told = f"`{label}` is at least as good as every private competitor, within two standard errors of {metric}, at "
-    told += f"{points - places} of {points} points."
-    return [told + (" Exceptions:" if exceptions else ""), "", *(f"- {text}" for text in exceptions), ""]
+    lines = []
+    for metric in one.exhibit.best[1:]:
+        points, exceptions = behind(one.measurements, metric)
+        told = (
+            f"By {metric.replace('_', ' ')}, `{one.exhibit.best[0]}` is at least as good as every private competitor, "
+        )
+        told += f"within two standard errors, at {points - len(exceptions)} of {points} points."
+        told += " It is behind (standard errors):" if exceptions else ""
+        lines += [told, "", *(f"- {text}" for text in exceptions), *([""] if exceptions else [])]
+    return lines
 
 
 def _auto_summary(everything: Sequence[Reproduced]) -> list[str]:
     rows = []
     for one in everything:
-        if isinstance(one.exhibit, PlottedExhibit) and one.exhibit.best is not None:
-            points, exceptions = behind(one.measurements)
-            places = len({text.partition(": behind")[0] for text in exceptions})
-            rows.append((_link(one), one.exhibit.best[1], f"{points - places} of {points}"))
+        for metric in one.exhibit.best[1:] if isinstance(one.exhibit, PlottedExhibit) else ():
+            points, exceptions = behind(one.measurements, metric)
+            rows.append((_link(one), metric.replace("_", " "), f"{points - len(exceptions)} of {points}"))
     if not rows:
         return []
     head = ("experiment", "by", "points at which it is not behind")
-    told = "Is `auto` at least as good as every private competitor, within two standard errors?"
+    told = (
+        "Is `auto` at least as good as every private competitor, within two standard errors? Its pages name exceptions."
+    )
     return ["## auto", "", told, "", *_table(head, rows), ""]
 
 

@@ -181,20 +181,16 @@ def metric_called(exhibit: PlottedExhibit, key: str) -> Metric:
     return next(metric for metric in exhibit.metrics if metric.key == key)
 
 
-def behind(found: Measurements) -> tuple[int, list[str]]:
-    """Points at which the curve that should be best is behind another private one, in words; of how many."""
-    if found.exhibit.best is None:
-        return 0, []
-    best, key = found.exhibit.best
+def behind(found: Measurements, key: str) -> tuple[int, list[str]]:
+    """Of how many points, and at which, the curve that should be best is behind another private one, in words."""
+    best = found.exhibit.best[0]
     rivals = [curve.label for curve in found.exhibit.curves if curve.kind == "private" and curve.label != best]
     exceptions, points = [], 0
     for panel, x in places(found):
         values = {rival: advantage(found, Better(best, rival, key), panel, x) for rival in rivals}
-        measured = {rival: z for rival, z in values.items() if z is not None}
-        points += bool(measured)
-        exceptions += [
-            f"{panel}, ε = {x:g}: behind {rival} by {-z:.1f} standard errors"
-            for rival, z in measured.items()
-            if z < -FAR
-        ]
+        ahead = {rival: -z for rival, z in values.items() if z is not None and z < -FAR}
+        points += any(z is not None for z in values.values())
+        if ahead:
+            told = ", ".join(f"{rival} ({z:.1f})" for rival, z in ahead.items())
+            exceptions.append(f"{panel}, ε = {x:g}: {told}")
     return points, exceptions

@@ -12,9 +12,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from typing import Any
 
-from dpadmm.errors import PublicWarning
+from dpadmm.errors import CannotCertify, Diverged, PublicWarning
 from dpadmm.reproduce.bookshelf import find_exhibit
-from dpadmm.reproduce.exhibit import Cell
+from dpadmm.reproduce.exhibit import Algorithm, Case, Cell
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -33,14 +33,22 @@ Delivery = tuple[Order, dict[str, Any]]
 
 
 def measure(order: Order) -> Delivery:
-    """Make one measurement; `seconds` is the time it took."""
+    """Make one measurement; `seconds` is the time it took, and `refused` says why there is nothing else."""
     algorithm, case = find_exhibit(order.exhibit).case(order.cell, order.quick)
     begun = time.perf_counter()
     with warnings.catch_warnings():
         # Models are trained on public tables, often with less than is wise: that is the experiment.
         warnings.simplefilter("ignore", PublicWarning)
-        values = dict(algorithm(case))
+        values = _made(algorithm, case)
     return order, {**values, "seconds": round(time.perf_counter() - begun, 3)}
+
+
+def _made(algorithm: Algorithm, case: Case) -> dict[str, Any]:
+    """What an algorithm gives; a plan that nobody certifies is a result, too, and ends no run of hours."""
+    try:
+        return dict(algorithm(case))
+    except (CannotCertify, Diverged) as refusal:
+        return {"refused": str(refusal)}
 
 
 def measure_all(orders: Iterable[Order], jobs: int) -> Iterator[Delivery]:

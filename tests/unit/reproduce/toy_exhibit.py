@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from dpadmm.errors import CannotCertify
 from dpadmm.reproduce import Axis, Better, Curve, Metric, PaperClaim, PlottedExhibit
 
 
@@ -27,6 +28,8 @@ class Sloped:
                 stream.write("x")
         if case.x == 3.0 and os.environ.get("TOY_STOP"):
             raise KeyboardInterrupt
+        if case.x == 3.0 and os.environ.get("TOY_REFUSE"):
+            raise CannotCertify("too fine a lattice")
         return {"value": self.slope * case.x + 0.01 * case.seed}
 
 

@@ -29,5 +29,5 @@ EXHIBIT = PlottedExhibit(
     curves=curves(),
     seeds=10,
     claims=most_cases(),
-    best=("auto", "accuracy"),
+    best=("auto", "accuracy", "test_objective"),
 )
