@@ -6,6 +6,7 @@ None of it reads data: sizes, batches, steps and the printed noise formulas deci
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -41,7 +42,7 @@ def liu2022_sadmm(table: str, passes: int) -> list[Range]:
     rows, _, batch, _, _ = TABLE_II[table]
     steps = round(passes * rows / batch)
     sigmas = [theorem2_sigma(rows, batch, steps, epsilon, LIU_DELTA) for epsilon in LIU_EPSILONS]
-    return [sampled(rows, batch, steps, sigma, LIU_DELTA) for sigma in sigmas]
+    return _rising([sampled(rows, batch, steps, sigma, LIU_DELTA) for sigma in sigmas])
 
 
 def liu2022_vradmm(table: str, constant: float, epochs: int = 5) -> list[Range]:
@@ -49,7 +50,7 @@ def liu2022_vradmm(table: str, constant: float, epochs: int = 5) -> list[Range]:
     rows, _, batch, _, _ = TABLE_II[table]
     steps = epochs * (2 * rows // batch)
     sigmas = [theorem1_sigma(rows, steps, epsilon, LIU_DELTA, constant) for epsilon in LIU_EPSILONS]
-    return [(exact_snapshots(rows, batch, steps, sigma, LIU_DELTA), INFINITE) for sigma in sigmas]
+    return _rising([(exact_snapshots(rows, batch, steps, sigma, LIU_DELTA), INFINITE) for sigma in sigmas])
 
 
 def liu2022_vradmm_strong() -> list[Range]:
@@ -113,6 +114,12 @@ def huang2020_printed(diameter: float, rounds: int = 100, inner: int = 10) -> li
         exact = gaussian_epsilon(shift * math.sqrt(sum(ratios) / len(ratios)), HUANG_DELTA)
         found.append((exact, exact))
     return found
+
+
+def _rising(found: Sequence[Range]) -> list[Range]:
+    """Bounds from below by less and less noise: each is at least the one before."""
+    lows = itertools.accumulate((low for low, _ in found), max)
+    return [(low, max(low, high)) for low, (_, high) in zip(lows, found, strict=True)]
 
 
 def renyi_noise(rows: int, batch: int, steps: int, epsilon: float, delta: float) -> float:

@@ -35,7 +35,7 @@ def sampled(rows: int, batch: int, steps: int, deviation: float, delta: float) -
     noise = deviation * batch
     attained = Event((GaussianSums(Poisson(batch / rows), noise / 2, steps),))
     bound = Event((GaussianSums(WithoutReplacement(batch, rows), noise, steps),))
-    return _least(attained, steps, delta), _most(bound, delta)
+    return _least(attained, delta), _most(bound, delta)
 
 
 def full_data(rows: int, steps: int, deviation: float, delta: float) -> float:
@@ -70,17 +70,30 @@ def sharper(claimed: float, delta: float, factor: float) -> float:
     return gaussian_epsilon(factor * gaussian_shift(claimed, delta), delta)
 
 
-def _least(event: Event, steps: int, delta: float) -> float:
-    """From below; where all steps are too many for the accountant, fewer of them are a lower bound, too."""
+EASIER = (1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0, 256.0, 1024.0)
+"""By how much steps are cut, or noise is raised, where an accountant cannot do as it is told."""
+
+
+def _least(event: Event, delta: float) -> float:
+    """From below. Where all steps with so little noise are too much for the accountant, fewer of them are a lower
+    bound, and so is more noise, which could be added to what is released."""
     (part,) = event.parts
     assert isinstance(part, GaussianSums)
-    for share in (1, 1.25, 1.5, 2, 3, 4, 8, 16, 64, 256, 1024):
-        fewer = Event((GaussianSums(part.sampler, part.noise_multiplier, max(1, int(steps / share))),))
-        try:
-            return PldAccountant().epsilon(fewer, delta, Relation.ADD_REMOVE)
-        except DpadmmError:
-            continue
-    return 0.0
+    found = _epsilon(part, 1.0, 1.0, delta)
+    if found is not None:
+        return found
+    fewer = next((each for easier in EASIER if (each := _epsilon(part, easier, 1.0, delta)) is not None), 0.0)
+    noisier = next((each for easier in EASIER if (each := _epsilon(part, 1.0, easier, delta)) is not None), 0.0)
+    return max(fewer, noisier)
+
+
+def _epsilon(part: GaussianSums, fewer: float, noisier: float, delta: float) -> float | None:
+    steps = max(1, int(part.count / fewer))
+    easier = Event((GaussianSums(part.sampler, noisier * part.noise_multiplier, steps),))
+    try:
+        return PldAccountant().epsilon(easier, delta, Relation.ADD_REMOVE)
+    except DpadmmError:
+        return None
 
 
 def _most(event: Event, delta: float) -> float:
