@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from dpadmm.files import replacing
 from dpadmm.reproduce.bookshelf import exhibit_names, find_exhibit
 from dpadmm.reproduce.exhibit import Exhibit, PlottedExhibit
-from dpadmm.reproduce.line_plots import epsilon_text, true_range
+from dpadmm.reproduce.line_plots import epsilon_text
 from dpadmm.reproduce.numbers_file import ExhibitNumbers
 from dpadmm.reproduce.papers import PAPERS, Paper
 from dpadmm.reproduce.verdicts import RULE, Judged, Measurements, behind, judge
@@ -151,23 +152,16 @@ def _refusals(one: Reproduced) -> list[str]:
 def _true_epsilons(one: Reproduced) -> list[str]:
     """What the noise of the published curves promises in truth, panel by panel."""
     assert isinstance(one.exhibit, PlottedExhibit)
-    found = one.measurements
-    rows = []
-    for curve in one.exhibit.curves:
-        if curve.kind != "published" or not true_range(found, curve):
-            continue
-        for panel in one.exhibit.panels:
-            lows = found.raw(panel.title, curve.label, "true_epsilon")
-            rows.append(
-                [
-                    curve.label.replace(" (printed)", ""),
-                    panel.title,
-                    *(_bound(lows.get(x, [])) for x in found.xs(panel.title)),
-                ]
-            )
+    found, rows = one.measurements, []
+    claims = sorted({x for panel in one.exhibit.panels for x in found.xs(panel.title)})
+    for curve, panel in product(one.exhibit.curves, one.exhibit.panels):
+        lows = found.raw(panel.title, curve.label, "true_epsilon")
+        if curve.kind == "published" and lows:
+            label = curve.label.replace(" (printed)", "")
+            rows.append([label, panel.title, *(_bound(lows.get(x, [])) for x in claims)])
     if not rows:
         return []
-    heads = ["published curve", "panel", *(f"claimed {x:g}" for x in found.xs(one.exhibit.panels[0].title))]
+    heads = ["published curve", "panel", *(f"claimed {x:g}" for x in claims)]
     return ["What the noise as printed promises in truth: ε is at least", "", *_table(heads, rows), ""]
 
 
