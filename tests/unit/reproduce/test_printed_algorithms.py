@@ -81,6 +81,18 @@ def test_consensus_finds_the_minimum_without_noise_and_splits_the_budget_by_rows
     assert gap(LASSO, small, weights) < 1e-3
 
 
+def test_the_noise_of_each_party_keeps_epsilon_over_all_its_rounds(small, monkeypatch):
+    """One row of a party of 200 moves its mean gradient by at most 2/200, in each of 7 rounds: one Gaussian shift."""
+    X, y = small
+    drawn = []
+    monkeypatch.setattr(PrintedGradients, "noise", lambda self, deviation: drawn.append(deviation) or np.zeros(5))
+    parties = [PrintedGradients(LASSO, X[:200], y[:200], np.random.default_rng(0))] * 2
+    shift = 0.3
+    ConsensusADMM(rounds=7).run(parties, shift)
+    assert len(drawn) == 14
+    assert math.sqrt(sum((2 / 200 / deviation) ** 2 for deviation in drawn[::2])) == pytest.approx(shift)
+
+
 def test_model_perturbation_finds_the_minimum_without_noise_and_prints_its_noise(small):
     printed = PrintedModelPerturbation(steps=2000)
     assert gap(LASSO, small, printed.run(gradients(small, LASSO), 0.0)) < 1e-3
