@@ -75,7 +75,7 @@ def reproduce(
     else:
         with interruptible(), _progress() as watch:
             pages = run.carry_out(store, watch)
-    print_line(f"Wrote {', '.join(str(page) for page in pages)}.")
+    print_line(f"Wrote numbers, pictures and pages to {folder}: begin with {pages[-1]}.")
 
 
 def chosen(what: str) -> tuple[str, ...]:

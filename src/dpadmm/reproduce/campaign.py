@@ -64,7 +64,7 @@ class Run:
             open_keys.discard(order.key)
             watch(done, len(missing), order.exhibit)
             sheets = self._write_complete(sheets, open_keys, store)
-        return write_pages(self.folder)
+        return write_pages(self.folder, map(find_exhibit, self.exhibits))
 
     def _write_complete(self, sheets: list[Sheet], open_keys: set[str], store: MeasurementStore) -> list[Sheet]:
         """Write the sheets that wait for nothing; gives those that do."""
@@ -84,7 +84,7 @@ class Run:
             best = kept if written is None or len(kept.cells) > len(written.cells) else written
             if best.cells:
                 write_exhibit(sheet.exhibit, best, self.folder)
-        return write_pages(self.folder)
+        return write_pages(self.folder, map(find_exhibit, self.exhibits))
 
 
 @dataclass(frozen=True)

@@ -42,22 +42,23 @@ class Reproduced:
         return [Judged(self.exhibit.shows, values["verdict"], values["evidence"])] if "verdict" in values else []
 
 
-def write_pages(folder: Path) -> list[Path]:
-    """Pages of everything whose numbers are in a folder."""
-    everything = reproduced_in(folder)
+def write_pages(folder: Path, own: Iterable[Exhibit] = ()) -> list[Path]:
+    """Pages of everything whose numbers are in a folder: of the shelf, and of exhibits of one's own."""
+    everything = reproduced_in(folder, own)
     papers = [paper for paper in PAPERS.values() if any(one.exhibit.paper == paper.key for one in everything)]
     written = []
     for paper in papers:
-        own = [one for one in everything if one.exhibit.paper == paper.key]
-        written.append(_write(folder / f"{paper.key}.md", paper_page(paper, own)))
+        part = [one for one in everything if one.exhibit.paper == paper.key]
+        written.append(_write(folder / f"{paper.key}.md", paper_page(paper, part)))
     written.append(_write(folder / INDEX, index_page(papers, everything)))
     return written
 
 
-def reproduced_in(folder: Path) -> list[Reproduced]:
+def reproduced_in(folder: Path, own: Iterable[Exhibit] = ()) -> list[Reproduced]:
     """All exhibits whose numbers are in a folder, by paper."""
-    found = ((name, ExhibitNumbers.read(folder, name)) for name in exhibit_names())
-    there = [Reproduced(find_exhibit(name), numbers) for name, numbers in found if numbers is not None]
+    exhibits = {exhibit.name: exhibit for exhibit in (*map(find_exhibit, exhibit_names()), *own)}
+    found = ((exhibit, ExhibitNumbers.read(folder, name)) for name, exhibit in exhibits.items())
+    there = [Reproduced(exhibit, numbers) for exhibit, numbers in found if numbers is not None]
     return sorted(there, key=lambda one: list(PAPERS).index(one.exhibit.paper))
 
 

@@ -40,7 +40,8 @@ def store(tmp_path: Path) -> MeasurementStore:
 def test_numbers_pictures_and_tables_are_written(tmp_path):
     run(tmp_path).carry_out(store(tmp_path))
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"toy.json", "toy.csv", "toy.svg", "toy.png"} <= written
+    assert {"toy.json", "toy.csv", "toy.svg", "toy.png", "index.md"} <= written
+    assert "## Fig. 0: toy" in (tmp_path / "out" / "liu2022.md").read_text()
     numbers = json.loads((tmp_path / "out" / "toy.json").read_text())
     assert numbers["complete"]
     assert numbers["quick"]
