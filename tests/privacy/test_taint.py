@@ -287,17 +287,17 @@ class TestMutantsAreCaught:
         honest = GradientDifference.accept
 
         def leaky(question, at, space):
-            return min(honest(question, at, space), float(LONGEST[-1]))
+            return min(honest(question, at, space), longest[-1])
 
-        class Measured(LocalRows):
-            def __init__(self, *given, **more):
-                super().__init__(*given, **more)
-                LONGEST.append(self._norms.max())
+        longest, measure = [], LocalRows._measure
 
-        LONGEST = []
+        def measured(rows, norms):
+            longest.append(float(norms.max()))
+            measure(rows, norms)
+
         with (
             mock.patch.object(GradientDifference, "accept", leaky),
-            mock.patch("dpadmm.estimators.declared_rows.LocalRows", Measured),
+            mock.patch.object(LocalRows, "_measure", measured),
         ):
             tiny = TAME[0] * 1e-9, TAME[1]
             assert "queries" in self.found(tmp_path, solver="dp-vradmm", fit_intercept=False, two=tiny)
