@@ -356,7 +356,7 @@ def with_reused_noise(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracl
 class Realised:
     """Rows whose sum is divided by the size of the batch that was drawn."""
 
-    def __init__(self, rows: LocalRows, query: Query) -> None:
+    def __init__(self, rows: LocalRows, query: Any) -> None:
         self._rows, self._query = rows, query
         self.n_rows, self.space = rows.n_rows, rows.space
 
