@@ -137,15 +137,15 @@ def _evidence(one: Reproduced) -> list[str]:
 
 def _refusals(one: Reproduced) -> list[str]:
     """Points that are missing because no accountant certifies such a plan, or because the iterates diverged."""
-    reasons: dict[tuple[str, str, str], set[float]] = {}
+    reasons: dict[tuple[str, str], dict[float, str]] = {}
     for cell in one.numbers.cells:
         if "refused" in cell["values"]:
-            reasons.setdefault((cell["curve"], cell["panel"], cell["values"]["refused"]), set()).add(cell["x"])
+            reasons.setdefault((cell["curve"], cell["panel"]), {})[cell["x"]] = cell["values"]["refused"]
     if not reasons:
         return []
     told = (
-        f"- {curve}, {panel}, at {', '.join(f'{x:g}' for x in sorted(xs))}: {reason}"
-        for (curve, panel, reason), xs in sorted(reasons.items())
+        f"- {curve}, {panel}, at {', '.join(f'{x:g}' for x in sorted(by_x))}. {by_x[min(by_x)]}"
+        for (curve, panel), by_x in sorted(reasons.items())
     )
     return ["Points that are missing because the library refused them:", "", *told, ""]
 

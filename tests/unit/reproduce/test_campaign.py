@@ -104,7 +104,7 @@ def test_a_plan_that_nobody_certifies_is_a_result(tmp_path, monkeypatch):
     assert numbers["complete"]
     assert {cell["values"].get("refused") for cell in numbers["cells"] if cell["x"] == 3.0} == {"too fine a lattice"}
     page = section(Reproduced(find_exhibit(TOY), ExhibitNumbers.read(tmp_path / "out", "toy")))
-    assert "- steep, left, at 3: too fine a lattice" in page
+    assert "- steep, left, at 3. too fine a lattice" in page
 
 
 def test_two_processes_measure_the_same(tmp_path):

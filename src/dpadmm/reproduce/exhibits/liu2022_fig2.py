@@ -44,5 +44,5 @@ EXHIBIT = PlottedExhibit(
             Better("DP-VRADMM (printed)", "DP-SADMM (printed)", "objective"),
         ),
     ),
-    best=("auto", "objective", "accuracy"),
+    best=("auto", "objective", "accuracy", "auc"),
 )
