@@ -38,8 +38,9 @@ SETTING = (
     "intercept. As published: the algorithm as printed with the paper's b, ν = 2, β‖A‖² = 0.1, its σ at δ = 5·10⁻⁴, "
     "and S = 5 or one pass. Valid at δ = 1/n², replace-one: “DP-SADMM, printed steps” is the same with noise that "
     "keeps ε; DP-VRADMM as printed is valid with no amount of noise, because its snapshots are exact. The other lines "
-    "are this library's solvers with their public defaults (b = √n, no smoothing). Bands are ± one standard error "
-    "over noise seeds on one random half."
+    "are this library's solvers with their public defaults (b = √n, no smoothing). `auto` weighs evidence by its noise "
+    "and does not go for the training objective alone; where classes are unbalanced that costs objective. Bands are "
+    "± one standard error over noise seeds on one random half."
 )
 GRAPH_SETTING = (
     " A graph is learned with a fifth of the budget (`PrivateGraph`); all are judged by the objective with the graph "
