@@ -82,7 +82,7 @@ class Run:
             kept = sheet.numbers(store)
             written = ExhibitNumbers.read(self.folder, sheet.exhibit.name)
             best = kept if written is None or len(kept.cells) > len(written.cells) else written
-            if best.cells:
+            if shows_anything(sheet.exhibit, best):
                 write_exhibit(sheet.exhibit, best, self.folder)
         return write_pages(self.folder, map(find_exhibit, self.exhibits))
 
@@ -111,6 +111,14 @@ class Sheet:
 
     def write(self, store: MeasurementStore, folder: Path) -> None:
         write_exhibit(self.exhibit, self.numbers(store), folder)
+
+
+def shows_anything(exhibit: Exhibit, numbers: ExhibitNumbers) -> bool:
+    """Whether there is a row of a table, or a point of a curve that is not flat."""
+    if not isinstance(exhibit, PlottedExhibit):
+        return bool(numbers.cells)
+    found = Measurements(exhibit, numbers.cells)
+    return any(found.xs(panel.title) for panel in exhibit.panels)
 
 
 def write_exhibit(exhibit: Exhibit, numbers: ExhibitNumbers, folder: Path) -> None:
