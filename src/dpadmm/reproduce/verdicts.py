@@ -171,10 +171,16 @@ def advantage(found: Measurements, check: Better, panel: str, x: float) -> float
     if metric.only and panel not in metric.only:
         return None
     this, that = found.at(panel, check.this, metric, x), found.at(panel, check.that, metric, x)
-    if this is None or that is None:
+    if this is None or that is None or _too_few(found, check, this, that):
         return None
     ahead = (that.mean - this.mean) if metric.lower_is_better else (this.mean - that.mean)
     return ahead / max(math.hypot(this.error, that.error), SLACK * max(1.0, abs(this.mean)))
+
+
+def _too_few(found: Measurements, check: Better, this: Point, that: Point) -> bool:
+    """Whether a curve that scatters was measured once: then nothing is known of its error."""
+    scatters = {curve.label for curve in found.exhibit.curves if curve.repeated and found.exhibit.seeds > 1}
+    return any(label in scatters and point.seeds < 2 for label, point in ((check.this, this), (check.that, that)))
 
 
 def metric_called(exhibit: PlottedExhibit, key: str) -> Metric:

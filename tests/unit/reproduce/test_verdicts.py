@@ -80,6 +80,10 @@ def test_a_claim_that_fails_with_steps_of_its_own_is_one_about_the_step():
     assert judge(found, PaperClaim("", reverse)).verdict == NOT_CONFIRMED
 
 
+def test_one_seed_decides_nothing():
+    assert tally(measured({"steep": {1.0: [5.0]}, "flat": {1.0: [1.0, 1.1]}}), UP) == Tally(0, 0, 0)
+
+
 def test_exceptions_are_named():
     found = measured({"steep": {1.0: [1.0, 1.01]}, "flat": {1.0: [2.0, 2.01]}})
     points, exceptions = behind(found, "value")
