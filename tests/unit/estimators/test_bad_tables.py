@@ -110,6 +110,12 @@ def test_fewer_than_two_declared_classes_are_refused(estimator, classes):
         estimator(1.0, 1e-6, classes=classes).fit(gaussians(N, 3), np.ones(N))
 
 
+@pytest.mark.parametrize("labels", [[0.5, 1.0, 0.0, 0.25], np.array([b"a", b"b", b"a", b"b"])])
+def test_observed_labels_that_are_no_classes_are_refused_in_own_words(labels):
+    with pytest.raises(InvalidData, match="Unknown label type"):
+        DPLogisticRegression(1.0, 1e-6, classes=None).fit(gaussians(4, 2), labels)
+
+
 def test_a_declared_class_that_no_row_has_is_fine():
     model = DPLogisticRegression(1.0, 1e-6, classes=[0, 1], random_state=0).fit(gaussians(N, 3), np.ones(N))
     assert list(model.classes_) == [0, 1]

@@ -352,8 +352,7 @@ def test_the_score_of_a_regression_is_explained() -> None:
     assert score["predict"]([{"x": 0.5}]) == [40 * score["scores"]([{"x": 0.5}])[0][0] + 40]
 
 
-@pytest.mark.parametrize("name", ["score.py", "score.sql"])
-def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name: str, capsys: Any) -> None:
+def trained_by_command(tmp_path: Path) -> Path:
     schema = declared("two")
     train = raw_table(300, 0)
     train["target"] = train["target"].replace("it's \\ dead", "ill")
@@ -362,6 +361,23 @@ def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name
     arguments = ["--schema", str(tmp_path / "schema.toml"), "--epsilon", "1", "--delta", "1e-5", "--steps", "2"]
     folder = tmp_path / "model"
     assert run(["fit", str(tmp_path / "train.parquet"), *arguments, "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+def test_a_device_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    folder = trained_by_command(tmp_path)
+    for name in ("score.py", "score.sql", "statement.json", "plan.json", "statement.txt"):
+        (folder / name).rename(tmp_path / name)
+        (folder / name).symlink_to("/dev/zero")
+        assert run(["statement", str(folder)]) == 4, name
+        (folder / name).unlink()
+        (tmp_path / name).rename(folder / name)
+    assert run(["statement", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("name", ["score.py", "score.sql"])
+def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name: str, capsys: Any) -> None:
+    folder = trained_by_command(tmp_path)
     (folder / name).write_text((folder / name).read_text() + "\n")
     assert run(["statement", str(folder)]) == 4
     assert f"{name} contradicts its model" in capsys.readouterr().err
