@@ -212,6 +212,8 @@ def _npz(arrays: dict[str, Any]) -> bytes:
 
 def _plain_number(value: Any) -> Any:
     """NumPy scalars, which users pass as parameters, as JSON knows them."""
+    if isinstance(value, np.floating):  # one of more than double precision is no float of Python by itself
+        return float(value)
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored")

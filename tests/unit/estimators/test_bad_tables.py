@@ -110,6 +110,12 @@ def test_fewer_than_two_declared_classes_are_refused(estimator, classes):
         estimator(1.0, 1e-6, classes=classes).fit(gaussians(N, 3), np.ones(N))
 
 
+def test_classes_that_no_file_can_hold_are_refused():
+    for classes in (["a", "\ud800"], ["\ud83d\ude00", "b"], np.array(["0.1", "0.2"], dtype=np.longdouble)):
+        with pytest.raises(InvalidParameter, match="classes"):
+            DPLogisticRegression(1.0, 1e-6, classes=classes).fit(gaussians(4, 2), [0, 1, 0, 1])
+
+
 @pytest.mark.parametrize("labels", [[0.5, 1.0, 0.0, 0.25], np.array([b"a", b"b", b"a", b"b"])])
 def test_observed_labels_that_are_no_classes_are_refused_in_own_words(labels):
     with pytest.raises(InvalidData, match="Unknown label type"):

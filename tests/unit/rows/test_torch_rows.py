@@ -264,7 +264,7 @@ class TestRefusals:
 
     def test_a_loss_of_ones_own(self):
         class Own(Logistic):
-            kernel = None
+            pass
 
         with pytest.raises(UnsupportedProblem, match="loss"):
             both(Own(), MAPS["plain"], "cpu")

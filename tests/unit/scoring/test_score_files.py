@@ -179,6 +179,7 @@ RANGE = ([-2.0, -1.0, 0.0, -3.0], [2.0, 3.0, 5.0, 3.0])
 FITTED: dict[str, Any] = {
     "binary": lambda: DPLogisticRegression(20.0, classes=["a'", "=b"], steps=5, random_state=0),
     "integers": lambda: DPLogisticRegression(20.0, classes=[7, -3], bounds=RANGE, steps=5, random_state=0),
+    "long doubles": lambda: DPLinearSVC(20.0, classes=np.array([0.5, 2.0], dtype=np.longdouble), random_state=0),
     "truths": lambda: DPLinearSVC(20.0, classes=[False, True], row_norm=2.0, fit_intercept=False, random_state=0),
     "floats": lambda: DPLinearSVC(20.0, classes=[0.5, 1e-7], bounds=RANGE, row_norm=0.5, random_state=0),
     "softmax": lambda: DPLogisticRegression(20.0, classes=list("pqr"), bounds=RANGE, steps=5, random_state=0),
@@ -306,6 +307,7 @@ def test_a_model_that_sql_cannot_hold_has_only_the_python_file(tmp_path: Path) -
         assert set(texts) == {"score.py"}
         assert loaded(texts["score.py"])["predict"]([{odd: 1.0}]) in (["no"], ["yes"])
         assert set(score_files(a_score([Category("c", (odd, "b"))]))) == {"score.py"}
+    assert set(score_files(a_score([Number("x")], labels=[2**63, 0]))) == {"score.py"}
     for labels in ([b"a", b"b"], [0.5, float("inf")]):
         assert score_files(a_score([Number("x")], labels=labels)) == {}
     huge = a_score([Number("x")], weights=np.zeros((200_001, 1)))
