@@ -41,7 +41,7 @@ def fit(make, X, **more):
 
 @EVERY
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("table", [np.zeros, sparse.csr_matrix])
+@pytest.mark.parametrize("table", [np.zeros, sparse.csr_matrix, sparse.coo_matrix, sparse.csc_matrix])
 def test_rows_of_zeros(make, intercept, table):
     fit(make, table((N, 4)), fit_intercept=intercept)
 

@@ -59,7 +59,7 @@ class GradientDifference(Question[Array]):
         return self.clip
 
     def accept(self, at: At, space: Space) -> float:
-        require_places(self, at, "two points", "a clip")
+        require_places(self, at, "a point", "an anchor", "a clip")
         x, anchor, clip = at
         require_point(x, space)
         require_point(anchor, space)
