@@ -47,6 +47,11 @@ def fill(ledger, count, dataset="census"):
 
 
 class TestSums:
+    def test_fits_are_counted_from_nothing_one_by_one(self):
+        for charges, sampled in (([], 0), ([Charge(1.0)], 0), ([Charge(1.0), Charge(0.5, 1e-9), Charge(2.0)], 1)):
+            sums = Sums.of(charges)
+            assert (sums.fits, sums.sampled) == (len(charges), sampled)
+
     def test_growing_sums_are_those_of_all_charges_to_the_last_bit(self):
         chance = random.Random(0)
         charges, sums = [], Sums()
