@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpadmm.cells import one_cell
-from dpadmm.cells.one_cell import label, number_or_nan, numbers
+from dpadmm.cells.one_cell import all_plain, label, number_or_nan, numbers
 
 NEITHER = None
 # A cell, its number, and its label.
@@ -58,6 +58,30 @@ def test_a_cell_means_what_is_written(cell, as_number, as_label):
         np.testing.assert_equal(found, expected)
     assert label(cell) == as_label
     assert (label(cell) is None) == (as_label is None)
+
+
+def test_a_tensor_without_dimensions_is_its_only_entry():
+    torch = pytest.importorskip("torch")
+    assert (number_or_nan(torch.tensor(3)), label(torch.tensor(3))) == (3.0, 3)
+    for other in (torch.tensor([3.0]), torch.tensor([[3.0]]), torch.tensor([3.0, 4.0])):
+        assert math.isnan(number_or_nan(other))
+        assert label(other) is None
+
+
+def unhashable_type(problem):
+    class Kind(type):
+        def __hash__(cls):
+            raise problem
+
+    return Kind("Odd", (), {})
+
+
+def test_a_type_that_cannot_be_looked_up_is_not_plain():
+    assert all_plain([1, 0.5, "a", True])
+    assert not all_plain([1, Decimal(1)])
+    assert not all_plain([1, unhashable_type(ValueError())()])
+    with pytest.raises(KeyboardInterrupt):
+        all_plain([1, unhashable_type(KeyboardInterrupt())()])
 
 
 def test_the_user_can_stop_the_reading_and_no_cell_can(monkeypatch):
