@@ -295,7 +295,7 @@ def test_the_noise_of_a_symmetric_moment_is_stated_as_it_is(spread):
     """The mean of two independent entries: the deviation over √2 beside the diagonal, as it was on it."""
     d, chance = 400, np.random.default_rng(0)
     oracle = SimpleNamespace(
-        feature_moment=lambda: spread * chance.standard_normal((d, d)), noise_std=lambda kind: spread, public_rows=9
+        ask=lambda question: spread * chance.standard_normal((d, d)), noise_std=lambda question: spread, public_rows=9
     )
     moment = NoisyMoment.ask(oracle, intercept=True)
     beside = moment.matrix[np.triu_indices(d, 1)]
