@@ -10,7 +10,7 @@ import pytest
 
 from dpadmm import Budget, Ledger
 from dpadmm.errors import BudgetExceeded, FileProblem, InvalidParameter, PromiseBroken
-from dpadmm.privacy.ledger import names, sqlite, verify
+from dpadmm.privacy.ledger import balance, names, sqlite, verify
 from dpadmm.privacy.ledger.balance import INTERVAL, MARK, Balance
 from dpadmm.privacy.ledger.charge import Charge, charge, total_epsilon
 from dpadmm.privacy.ledger.entries import Entry, Head, chain, write_entry
@@ -44,6 +44,26 @@ def fill(ledger, count, dataset="census"):
         for number in range(count):
             receipt = f"{page.balance.head.sequence:016x}{number:016x}"
             page.append("reserve", {**fields, "receipt": receipt, "shift": cost.shift, "slack": 0.0})
+
+
+LIMITED = {"dataset": "a", "owner": "Ada", "epsilon": 1.0, "delta": 1e-5, "relation": "replace-one", "test": False}
+
+
+class TestWhatAnEntryMaySay:
+    """Read from an entry that someone else may have written."""
+
+    @pytest.mark.parametrize(("sequence", "ledger"), [(2, ""), (1, "there"), (2, "there")])
+    def test_a_ledger_begins_once(self, sequence, ledger):
+        assert balance._created({"sequence": 1, "ledger": "new"}, "") == "new"
+        with pytest.raises(ValueError, match="second beginning"):
+            balance._created({"sequence": sequence, "ledger": "new"}, ledger)
+
+    @pytest.mark.parametrize("other", [{"owner": "Bob"}, {"test": True}, {"relation": "add-remove"}])
+    def test_a_limit_is_changed_by_its_owner_for_the_same_promise(self, other):
+        before = balance._limited(LIMITED, None)
+        assert balance._limited({**LIMITED, "epsilon": 2.0}, before).limit.epsilon == 2.0
+        with pytest.raises(ValueError, match="another owner"):
+            balance._limited({**LIMITED, **other}, before)
 
 
 class TestSums:
