@@ -12,6 +12,7 @@ import pytest
 
 from dpadmm.cells import one_cell
 from dpadmm.cells.one_cell import all_plain, label, number_or_nan, numbers
+from dpadmm.cells.target_columns import distinct, one_column
 
 NEITHER = None
 # A cell, its number, and its label.
@@ -101,3 +102,20 @@ def test_the_user_can_stop_the_reading_and_no_cell_can(monkeypatch):
     for read in (number_or_nan, label):
         with pytest.raises(KeyboardInterrupt):
             read(object())
+
+
+@pytest.mark.parametrize(
+    ("cells", "labels"),
+    [
+        ([0.5, 1.0, 1, True, None], {0.5, 1}),
+        ([2.0, 3, None], {2, 3}),
+        ([2.0**70, 1], {2.0**70, 1}),
+        ([True, False], {True, False}),
+    ],
+)
+def test_labels_that_occur_are_known_by_their_values(cells, labels):
+    found = distinct(one_column(cells)).tolist()
+    assert set(found) == labels
+    assert len(found) == len(labels)
+    assert {type(each) for each in found if each in (1, 2, 3)} <= {int, bool}
+    assert all(type(each) is float for each in found if each == 2.0**70)
