@@ -1,0 +1,106 @@
+"""What one node promises, and towards whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.wording import rounded_up
+
+AUDIENCE = "its neighbours and everybody who sees the exchange or any node's model"
+
+
+@dataclass(frozen=True)
+class NodePromise:
+    """A proved promise.
+
+    Parameters
+    ----------
+    node : int
+        Number of the node in the graph.
+    statement : PrivacyStatement
+        About this node's rows alone; it holds for everything the node sent, and so for every model of the network.
+    """
+
+    node: int
+    statement: PrivacyStatement
+
+    @property
+    def proved(self) -> bool:
+        return True
+
+    @property
+    def epsilon(self) -> float:
+        return self.statement.epsilon
+
+    @property
+    def text(self) -> str:
+        """One paragraph."""
+        return f"Node {self.node}, towards {AUDIENCE}: {self.statement.text}"
+
+
+@dataclass(frozen=True)
+class HeuristicClaim:
+    """What would hold if minima were exact real numbers. It is no statement of privacy, and no ledger accepts it.
+
+    Parameters
+    ----------
+    node : int
+        Number of the node in the graph.
+    answers : int
+        How many perturbed minima it sent.
+    noise_std : float
+        Of the linear term of each.
+    epsilon : float
+        Of the Rényi bound for exact minima, at `delta`.
+    delta : float
+        As asked.
+    claimed : float
+        What was asked for. It is less than `epsilon` where the noise is that of the papers.
+    """
+
+    node: int
+    answers: int
+    noise_std: float
+    epsilon: float
+    delta: float
+    claimed: float
+
+    @property
+    def proved(self) -> bool:
+        return False
+
+    @property
+    def text(self) -> str:
+        """One paragraph."""
+        shown, delta = rounded_up(self.epsilon), rounded_up(self.delta)
+        short = (
+            f"The noise is that of the papers for epsilon = {rounded_up(self.claimed)}, which no proof supports. "
+            if self.claimed < self.epsilon
+            else ""
+        )
+        return (
+            f"Node {self.node}, towards {AUDIENCE}: HEURISTIC, no promise. {short}If each of its {self.answers} "
+            f"perturbed minima were exact and computed in real numbers, the exchange would be ({shown}, {delta})-"
+            "differentially private under replace-one neighbours by a Rényi bound (docs/proofs/decentralised.md, "
+            "Claim 4). Computed minima are not exact, so nothing is promised."
+        )
+
+
+@dataclass(frozen=True)
+class NoPromise:
+    """Of a node that answers without noise."""
+
+    node: int
+
+    @property
+    def proved(self) -> bool:
+        return False
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        return f"Node {self.node}: NOT private. It sent what it computed from its rows, without noise."
+
+
+Promise = NodePromise | HeuristicClaim | NoPromise
