@@ -107,7 +107,9 @@ def read_graph(path: str | Path) -> NodeGraph:
     """The graph of a text file: the numbers of two nodes a line, from 0; empty lines and `# …` are skipped."""
     edges = [_edge(line, place, path) for place, line in enumerate(_lines(Path(path)), 1) if line.split("#")[0].strip()]
     if not edges:
-        raise FileProblem(f"the file {path} without an edge", "the numbers of two nodes a line", "write one edge a line")
+        raise FileProblem(
+            f"the file {path} without an edge", "the numbers of two nodes a line", "write one edge a line"
+        )
     return NodeGraph(1 + max(map(max, edges)), tuple(edges))
 
 

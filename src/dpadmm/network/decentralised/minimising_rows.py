@@ -17,7 +17,7 @@ from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 
 Array = NDArray[np.float64]
-ACCURACY = 1e-8
+ACCURACY = 1e-6
 """Of a minimiser, as a share of its distance from where the steps start. Privacy does not rest on it under PVP."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 
 from dpadmm.errors import InvalidParameter, SchemeMismatch, UnsupportedProblem
 from dpadmm.network.decentralised.algorithms.base import NetworkAlgorithm
@@ -38,7 +38,7 @@ def plans_of_nodes(
     if algorithm.protection == "minima":
         _require_whole_tables(algorithm.name, budget.relation, sampler)
 
-    @lru_cache(maxsize=None)
+    @cache
     def plan(rows: int) -> Plan:
         drawn = make_sampler(sampler, rows, _batch(batch_size, sampler, rows))
         return calibrate(budget, [_request(algorithm, clip_norm)], drawn, rows)
@@ -55,8 +55,8 @@ def _request(algorithm: NetworkAlgorithm, clip_norm: float) -> Request:
 def _require_whole_tables(name: str, relation: Relation, sampler: str) -> None:
     if sampler != "full":
         raise SchemeMismatch(
-            f"Got algorithm {name!r} with mini-batches. Expected all rows of a node: its minima are certified for these "
-            "alone. Use algorithm 'ipadmm' for mini-batches."
+            f"Got algorithm {name!r} with mini-batches. Expected all rows of a node: only for these are its "
+            "minima certified. Use algorithm 'ipadmm' for mini-batches."
         )
     if relation is not Relation.REPLACE_ONE:
         raise SchemeMismatch(

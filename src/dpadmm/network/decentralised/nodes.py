@@ -12,7 +12,6 @@ from dpadmm.errors import QueryRefused
 from dpadmm.network.decentralised.minimising_rows import MinimisingRows
 from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.questions import GRADIENT, LOCAL_MINIMUM
-from dpadmm.privacy.sampling import Batch
 from dpadmm.randomness import NoiseStream
 
 Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ class GradientNode:
 
     Notes
     -----
-    *Formal guarantees.* Every answer is one of the oracle's; the oracle admits, adds noise, counts, and refuses the rest.
+    *Formal guarantees.* Every answer is one of the oracle's, which admits, adds noise, counts, and refuses the rest.
     """
 
     def __init__(self, oracle: PrivateOracle) -> None:

@@ -45,5 +45,3 @@ def smoothed(smoother: Smoother, gradients: Array) -> Array:
     moved = np.moveaxis(gradients, 0, -1)
     flat = smoother(np.ascontiguousarray(moved.reshape(moved.shape[0], -1)))
     return np.ascontiguousarray(np.moveaxis(flat.reshape(moved.shape), -1, 0))
-
-

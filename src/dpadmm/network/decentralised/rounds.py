@@ -15,8 +15,6 @@ from dpadmm.network.decentralised.nodes import Node
 from dpadmm.problem.problem import Problem
 
 Array = NDArray[np.float64]
-RoundObserver = Callable[[int, int], None]
-"""Called with (rounds done, rounds in all). It learns nothing but the clock."""
 
 
 class NeighbourMissing(DpadmmError):
@@ -59,9 +57,7 @@ class NetworkRounds:
     ((0, 1, 3), 1)
     """
 
-    def __init__(
-        self, algorithm: NetworkAlgorithm, problem: Problem, graph: NodeGraph, nodes: Sequence[Node]
-    ) -> None:
+    def __init__(self, algorithm: NetworkAlgorithm, problem: Problem, graph: NodeGraph, nodes: Sequence[Node]) -> None:
         if graph.n_nodes != len(nodes):
             raise InvalidParameter(
                 f"a graph of {graph.n_nodes} nodes for {len(nodes)} tables", "one node a table", "correct the graph"
@@ -126,7 +122,7 @@ class NetworkRounds:
         while not self.finished:
             self.round()
             for observe in observers:
-                observe(self.done, self.algorithm.rounds)
+                observe(self)
 
     @property
     def models(self) -> Array:
@@ -139,3 +135,7 @@ class NetworkRounds:
                 f"node {min(unknown)}, which is not in the network", f"nodes among {len(self.members)}", "correct it"
             )
         return set(nodes)
+
+
+RoundObserver = Callable[[NetworkRounds], None]
+"""Called with the run after each round: `done`, `algorithm.rounds`, and what was sent, in `exchange`."""

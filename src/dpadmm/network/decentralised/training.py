@@ -116,7 +116,7 @@ def train_decentralised(
     random_state : int, optional
         Makes the noise repeatable, and the result NOT private.
     observers : iterable
-        Called after each round with (rounds done, rounds in all).
+        Called after each round with the `NetworkRounds`: what was sent so far is released.
     **choices
         Fields of `DeclaredNetwork`: algorithm, graph, options, loss, classes, penalty, alpha, sampler, …
 
@@ -216,7 +216,9 @@ def _accounts(ledgers: Any, datasets: Any, n_nodes: int) -> list[tuple[Any, str 
 def _one_a_node(name: str, values: Any, n_nodes: int) -> list[Any]:
     listed = [values] if isinstance(values, str) or not hasattr(values, "__iter__") else list(values)
     if len(listed) != n_nodes:
-        raise InvalidParameter(f"{len(listed)} {name} for {n_nodes} nodes", "one a node", "pass a list, one entry a node")
+        raise InvalidParameter(
+            f"{len(listed)} {name} for {n_nodes} nodes", "one a node", "pass a list, one entry a node"
+        )
     return listed
 
 
@@ -257,4 +259,6 @@ def _engine(declared: DeclaredNetwork, held: Sequence[NodeTable]) -> kernels.Nam
     """NumPy or compiled kernels, by public sizes."""
     given = held[0].given
     rows = sum(table.n_rows for table in held)
-    return kernels.choose(FitSize(declared.method.asked, rows, given.n_features, "sparse" if given.is_sparse else "dense"))
+    return kernels.choose(
+        FitSize(declared.method.asked, rows, given.n_features, "sparse" if given.is_sparse else "dense")
+    )

@@ -46,7 +46,8 @@ WORDS: dict[str, Phrase] = {
     "classes-public": Phrase("the set of class labels was read from the table and is public knowledge"),
     "rows-public": Phrase("the number of rows is public"),
     "rows-at-one-node": Phrase(
-        "each row is held by this node alone", ": a row that several nodes hold is protected less, by the sum of what they promise"
+        "each row is held by this node alone",
+        ": a row that several nodes hold is protected less, by the sum of what they promise",
     ),
     "rows-treated-as-public": Phrase(
         "the number of rows was treated as public",

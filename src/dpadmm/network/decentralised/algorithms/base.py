@@ -61,9 +61,7 @@ class NetworkAlgorithm(Protocol):
 
     def start(self, n_nodes: int, problem: Problem) -> State: ...
 
-    def advance(
-        self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem
-    ) -> tuple[State, Array]:
+    def advance(self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem) -> tuple[State, Array]:
         """State after the next round, and what each node broadcasts in it."""
         ...
 
@@ -100,7 +98,7 @@ def require_smooth(name: str, problem: Problem) -> None:
     parts = None if problem.loss.outputs > 1 else entrywise(problem.regularizer, problem.shape[0])
     if parts is None or parts[0].any():
         raise UnsupportedProblem(
-            f"algorithm {name!r} with penalty {problem.regularizer.name!r} and a loss of {problem.loss.outputs} outputs",
+            f"penalty {problem.regularizer.name!r}, a loss of {problem.loss.outputs} outputs and algorithm {name!r}",
             "no penalty or 'l2', and a loss of one output: its nodes find minima of smooth objectives",
             "use algorithm 'ipadmm'",
         )

@@ -81,9 +81,7 @@ class LinearisedSteps:
     def start(self, n_nodes: int, problem: Problem) -> State:
         return np.zeros((n_nodes, *problem.shape)), np.zeros(n_nodes)
 
-    def advance(
-        self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem
-    ) -> tuple[State, Array]:
+    def advance(self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem) -> tuple[State, Array]:
         models, numbers = state
         pull, coupling, gathered = exchange.pull, exchange.coupling, np.zeros_like(models)
         for _ in range(self.steps_a_round):

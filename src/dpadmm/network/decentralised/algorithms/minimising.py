@@ -66,9 +66,7 @@ class ConsensusADMM:
     def start(self, n_nodes: int, problem: Problem) -> State:
         return ()
 
-    def advance(
-        self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem
-    ) -> tuple[State, Array]:
+    def advance(self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem) -> tuple[State, Array]:
         return (), asked_minima(exchange, nodes, ridge_of(problem, len(nodes)))[0]
 
 

@@ -37,9 +37,7 @@ class RecycledADMM(DualPerturbation):
     def start(self, n_nodes: int, problem: Problem) -> State:
         return (np.zeros((n_nodes, *problem.shape)),)
 
-    def advance(
-        self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem
-    ) -> tuple[State, Array]:
+    def advance(self, state: State, exchange: Exchange, nodes: Sequence[Node], problem: Problem) -> tuple[State, Array]:
         ridge, pull = ridge_of(problem, len(nodes)), exchange.pull
         if exchange.rounds % 2 == 0:
             found, curvature = asked_minima(exchange, nodes, ridge)
