@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpadmm.errors import FileProblem, InvalidParameter
-from dpadmm.network.decentralised.graphs import NodeGraph
+from dpadmm.network.decentralised.graphs import NodeGraph, number_of_nodes
 from dpadmm.problem.checks import count, number
 from dpadmm.registry import Registry
 
@@ -37,7 +37,7 @@ def make_graph(name: str, n_nodes: int, **options: Any) -> NodeGraph:
     if name not in GRAPHS and Path(name).suffix:
         return _of_this_size(read_graph(name), n_nodes)
     try:
-        return GRAPHS[name](count("n_nodes", n_nodes, minimum=2), **options)
+        return GRAPHS[name](number_of_nodes(n_nodes), **options)
     except TypeError:
         raise InvalidParameter(
             f"options {', '.join(sorted(options))} for graph {name!r}",

@@ -40,9 +40,7 @@ class NodeGraph:
     edges: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
-        nodes = count("n_nodes", self.n_nodes, minimum=2)
-        if nodes > MOST_NODES:
-            raise InvalidParameter(f"{nodes} nodes", f"at most {MOST_NODES}", "use fewer nodes")
+        nodes = number_of_nodes(self.n_nodes)
         object.__setattr__(self, "n_nodes", nodes)
         object.__setattr__(self, "edges", _in_order(self.edges, nodes))
         self._require_connected()
@@ -85,6 +83,14 @@ class NodeGraph:
             "a connected graph, or the nodes would never agree on one model",
             "add edges between the pieces; for a random graph choose more edges or another seed",
         )
+
+
+def number_of_nodes(n_nodes: int) -> int:
+    """A whole number that a network can have of nodes."""
+    nodes = count("n_nodes", n_nodes, minimum=2)
+    if nodes > MOST_NODES:
+        raise InvalidParameter(f"{nodes} nodes", f"at most {MOST_NODES}", "use fewer nodes")
+    return nodes
 
 
 def per_node(numbers: Array, values: Array) -> Array:

@@ -19,7 +19,7 @@ from dpadmm.privacy.arithmetic import UNIT_ROUNDOFF
 Array = NDArray[np.float64]
 MOST_STEPS = 2000
 SHORTER = 1.0 - 2.0**-40
-"""Steps are this much shorter than 2/(L + μ), so that rounding never makes one longer."""
+"""Steps are this much shorter than 2/(L + 2μ), so that rounding never makes one longer."""
 WIDER = 1.0 + 2.0**-20
 """Rows may exceed their declared norm by rounding; the smoothness is taken so much larger."""
 
@@ -30,13 +30,12 @@ def steps_needed(smoothness: float, curvature: float, accuracy: float) -> int:
     Examples
     --------
     >>> steps_needed(0.25, 0.2, 1e-6)
-    7
+    15
     """
     if not curvature > 0:
         raise InvalidParameter("a local objective without curvature", "rho > 0 and a neighbour", "choose rho > 0")
     shrink = 1.0 - step_length(smoothness, curvature) * curvature
-    needed = math.ceil(math.log(accuracy) / math.log(shrink)) if shrink > 0 else 1
-    return min(MOST_STEPS, max(1, needed))
+    return min(MOST_STEPS, math.ceil(math.log(accuracy) / math.log(shrink)))
 
 
 def displacement(
@@ -51,8 +50,8 @@ def displacement(
 
 
 def step_length(smoothness: float, curvature: float) -> float:
-    """At most 2/(L + μ): then no two points are moved farther apart than by the factor 1 − step·μ."""
-    return 2.0 * SHORTER / (WIDER * smoothness + curvature)
+    """At most 2/(L + 2μ), L + μ being the smoothness of F: no two points leave farther apart than by 1 − step·μ."""
+    return 2.0 * SHORTER / (WIDER * smoothness + 2.0 * curvature)
 
 
 def rounding_share(distance: float, curvature: float, smoothness: float, clip_norm: float, rows: int) -> float:

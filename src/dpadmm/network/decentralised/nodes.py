@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
 from dpadmm.network.decentralised.minimising_rows import MinimisingRows
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.questions import GRADIENT, LOCAL_MINIMUM
 from dpadmm.randomness import NoiseStream
 
@@ -50,7 +50,7 @@ class GradientNode:
         self.noise_std = oracle.noise_std(GRADIENT)
 
     def gradient(self, x: Array) -> Array:
-        return self._oracle.gradient(x, GRADIENT)
+        return self._oracle.ask(GRADIENT, x)
 
     def minimiser(self, centre: Array, curvature: float) -> Array:
         raise QueryRefused("the plan of this node has gradients, and no local minimum")
@@ -64,16 +64,15 @@ class MinimumNode:
     *Formal guarantees.* As for `GradientNode`: a minimum is the public centre plus an answer over a public number.
     """
 
-    def __init__(self, oracle: PrivateOracle, rows: MinimisingRows) -> None:
-        self._oracle, self._rows = oracle, rows
+    def __init__(self, oracle: PrivateOracle) -> None:
+        self._oracle = oracle
         self.noise_std = oracle.noise_std(LOCAL_MINIMUM)
 
     def gradient(self, x: Array) -> Array:
         raise QueryRefused("the plan of this node has local minima, and no gradient")
 
     def minimiser(self, centre: Array, curvature: float) -> Array:
-        self._rows.curvature = curvature
-        return centre + self._oracle.gradient(centre, LOCAL_MINIMUM) / curvature
+        return centre + self._oracle.ask(LOCAL_MINIMUM, centre, curvature) / curvature
 
 
 class PerturbedNode:
@@ -96,10 +95,9 @@ class PerturbedNode:
             if self._left < 1:
                 raise QueryRefused("all planned minima of this node have been answered")
             self._left -= 1
-            self._rows.curvature = curvature
             drawn = self.noise_std * self._noise.standard_normal(centre.shape)
             shifted = centre - drawn / curvature
-            return shifted + self._rows.moved(shifted, self._clip)
+            return shifted + self._rows.moved(shifted, curvature, self._clip)
 
 
 class ExactNode:
@@ -114,5 +112,4 @@ class ExactNode:
         return self._rows.mean_gradient(x, self._clip)
 
     def minimiser(self, centre: Array, curvature: float) -> Array:
-        self._rows.curvature = curvature
-        return centre + self._rows.moved(centre, self._clip)
+        return centre + self._rows.moved(centre, curvature, self._clip)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.errors import InvalidData, InvalidParameter
+from dpadmm.errors import InputError, InvalidParameter
 from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows
 from dpadmm.estimators.fit_table import MemoryTable, encoded_targets, in_memory
 from dpadmm.network.decentralised.declared_network import DeclaredNetwork
@@ -49,15 +49,19 @@ def table_of_node(declared: DeclaredNetwork, number: int, table: Any, n_rows: in
         X, y = table
     except (TypeError, ValueError):
         raise InvalidParameter(f"a table of node {number} that is no pair", "(X, y)", "pass one pair a node") from None
-    try:
+    with _naming(number):
         given = in_memory(X, y, declared.invalid_rows, f"node {number}")
-    except InvalidData as error:
-        error.add_note(f"This is the table of node {number}.")
-        raise
-    if given.n_rows < 1:
-        raise InvalidData(f"a table without rows at node {number}", "at least one row", "leave the node out")
     public, rests_on = nominal_rows(n_rows, given.n_rows, declared.budget.relation)
     return NodeTable(given, public, rests_on)
+
+
+@contextmanager
+def _naming(number: int) -> Iterator[None]:
+    """What is wrong with a table is said with the number of its node."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(f"at node {number} {error.given}", error.expected, error.do) from None
 
 
 class Party:
@@ -85,18 +89,18 @@ class Party:
         self.has_left = False
         self.promise: Promise = NoPromise(number)
 
-    def afford(self) -> None:
-        """Refuse, before anything is charged, what the ledger would not pay for."""
+    def prepare(self) -> None:
+        """Refuse, before anything is charged, what the ledger would not pay for and rows that were not declared."""
         self._session.afford(self._plan)
+        self._rows = mapped_rows(self.number, self._declared, self._problem, self._table)
 
     @contextmanager
     def at_work(self) -> Iterator[Node]:
         """The node, charged with its whole plan; on the way out `released` is noted, unless the owner has left."""
         try:
             with self._session.carrying_out(self._plan) as work:
-                rows = mapped_rows(self._declared, self._problem, self._table)
-                oracle = work.oracle(rows)
-                yield MinimumNode(oracle, rows) if isinstance(rows, MinimisingRows) else GradientNode(oracle)
+                oracle = work.oracle(self._rows)
+                yield MinimumNode(oracle) if isinstance(self._rows, MinimisingRows) else GradientNode(oracle)
                 if self.has_left:
                     raise _Left
                 work.release(self.released)
@@ -128,7 +132,7 @@ class HeuristicParty:
         seed: int | None,
     ) -> None:
         self.number, self.has_left = number, False
-        rows = mapped_rows(declared, problem, table)
+        rows = mapped_rows(number, declared, problem, table)
         assert isinstance(rows, MinimisingRows)
         self.promise: Promise = NoPromise(number)
         if priced is None:
@@ -141,7 +145,7 @@ class HeuristicParty:
 
     released: Array
 
-    def afford(self) -> None:
+    def prepare(self) -> None:
         """Nothing is charged."""
 
     @contextmanager
@@ -150,10 +154,11 @@ class HeuristicParty:
         yield self.node
 
 
-def mapped_rows(declared: DeclaredNetwork, problem: Problem, table: NodeTable) -> LocalRows:
+def mapped_rows(number: int, declared: DeclaredNetwork, problem: Problem, table: NodeTable) -> LocalRows:
     """Rows by the public rules; where minima are sought, in double precision."""
     rowmap = declared.rowmap(table.given.n_features)
-    encoded, valid = encoded_targets(table.given, declared.target, declared.invalid_rows)
+    with _naming(number):
+        encoded, valid = encoded_targets(table.given, declared.target, declared.invalid_rows)
     if declared.method.protection == "gradients":
         return LocalRows(PackedRows.of(rowmap, table.given.X, valid), encoded, problem.loss, problem.row_norm)
     return MinimisingRows(PackedRows.of(rowmap, _doubled(table.given.X), valid), encoded, problem)

@@ -26,8 +26,9 @@ class NodePromise:
     statement: PrivacyStatement
 
     @property
-    def proved(self) -> bool:
-        return True
+    def holds(self) -> bool:
+        """Whether it is a promise: of a seeded run it is none."""
+        return not self.statement.seeded
 
     @property
     def epsilon(self) -> float:
@@ -67,7 +68,8 @@ class HeuristicClaim:
     claimed: float
 
     @property
-    def proved(self) -> bool:
+    def holds(self) -> bool:
+        """Never."""
         return False
 
     @property
@@ -94,7 +96,8 @@ class NoPromise:
     node: int
 
     @property
-    def proved(self) -> bool:
+    def holds(self) -> bool:
+        """Never."""
         return False
 
     @property

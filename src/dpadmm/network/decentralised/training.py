@@ -66,8 +66,8 @@ class DecentralisedModel:
 
     @property
     def private(self) -> bool:
-        """Whether every node has a proved promise."""
-        return all(promise.proved for promise in self.promises)
+        """Whether every node has a promise that is proved, and noise that nobody can repeat."""
+        return all(promise.holds for promise in self.promises)
 
     def decision(self, X: Any, node: int | None = None) -> Array:
         """Margins of rows under the consensus, or under the model of one node."""
@@ -148,7 +148,7 @@ def train_decentralised(
     seeds = _seeds(random_state, len(held))
     parties = _parties(declared, problem, graph, held, _accounts(ledgers, datasets, len(held)), seeds)
     for party in parties:
-        party.afford()
+        party.prepare()
     with ExitStack() as stack:
         stack.enter_context(kernels.use(_engine(declared, held)))
         nodes = [stack.enter_context(party.at_work()) for party in parties]
