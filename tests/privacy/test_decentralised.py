@@ -109,7 +109,7 @@ class TestMutantsOfTheSensitivity:
         monkeypatch.setattr(minimum_module, "step_length", lambda L, mu: longer * step_length(L, mu))
         X, y, loss = np.ones((100, 1)), np.ones(100), HuberisedHinge(0.05)
         other = np.vstack([-X[:1], X[1:]])
-        centres = (np.array([place]) for place in np.linspace(0.7, 1.3, 21))
+        centres = (np.array([place]) for place in np.linspace(0.7, 1.3, 61))
         moves = [minimum(X, y, loss, at, 2.0) - minimum(other, y, loss, at, 2.0) for at in centres]
         assert least <= np.abs(moves).max() / (2 * CLIP) <= most
 
