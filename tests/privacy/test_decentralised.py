@@ -15,10 +15,10 @@ from scipy.stats import norm
 from dpadmm.audit import gaussian_lower_bound
 from dpadmm.errors import Diverged, PromiseBroken, QueryRefused
 from dpadmm.network.decentralised import NetworkRounds, make_graph, train_decentralised
-from dpadmm.network.decentralised import local_minimum as minimum_module
+from dpadmm.network.decentralised import descent_to_minimum as minimum_module
 from dpadmm.network.decentralised.algorithms.linearised import DPADMM, IPADMM
 from dpadmm.network.decentralised.algorithms.minimising import PrimalPerturbation
-from dpadmm.network.decentralised.local_minimum import rounding_share, step_length
+from dpadmm.network.decentralised.descent_to_minimum import rounding_share, step_length
 from dpadmm.network.decentralised.minimising_rows import MinimisingRows
 from dpadmm.network.decentralised.node_plans import plans_of_nodes
 from dpadmm.network.decentralised.nodes import GradientNode, MinimumNode, PerturbedNode

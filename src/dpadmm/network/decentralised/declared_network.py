@@ -96,6 +96,13 @@ class DeclaredNetwork:
     invalid_rows: str = "error"
     price: str = "proved-if-exact"
 
+    def __post_init__(self) -> None:
+        if self.price not in PRICES:
+            raise InvalidParameter(f"price={shown(self.price)}", " or ".join(map(repr, PRICES)), "choose one of these")
+        given = {"options": self.options, "smoothing": self.smoothing}
+        _require_name("algorithm", self.algorithm, [name for name, value in given.items() if value])
+        _require_name("graph", self.graph, ["graph_options"] if self.graph_options else [])
+
     @cached_property
     def target(self) -> Target:
         """What is public about labels or targets."""
@@ -116,8 +123,7 @@ class DeclaredNetwork:
     def method(self) -> NetworkAlgorithm:
         """The algorithm itself."""
         if not isinstance(self.algorithm, str):
-            made: NetworkAlgorithm = self.algorithm
-            return made
+            return _require_algorithm(self.algorithm)
         chosen = dict(self.options)
         if self.smoothing is not None:
             chosen["smoother"] = make_smoother(self.smoothing, int(self.fit_intercept))
@@ -181,6 +187,25 @@ class DeclaredNetwork:
     def noise_of(self) -> Callable[[PerturbedObjective], float]:
         """The noise of a perturbed objective, by the price that was chosen."""
         prices = (PerturbedObjective.noise, PerturbedObjective.optimistic_noise)
-        if self.price not in PRICES:
-            raise InvalidParameter(f"price={shown(self.price)}", " or ".join(map(repr, PRICES)), "choose one of these")
         return partial(prices[PRICES.index(self.price)], budget=self.budget)
+
+
+def _require_name(what: str, given: Any, further: list[str]) -> None:
+    """Options make something of a name; beside a made object they would do nothing."""
+    if further and not isinstance(given, str):
+        raise InvalidParameter(
+            f"{' and '.join(further)} beside {what} of type {type(given).__name__}",
+            f"them with the name of a known {what} only",
+            f"set them when you make the {what}",
+        )
+
+
+def _require_algorithm(given: Any) -> NetworkAlgorithm:
+    if not any(type(given) is NETWORK_ALGORITHMS[name] for name in NETWORK_ALGORITHMS):
+        raise InvalidParameter(
+            f"algorithm of type {type(given).__name__}",
+            "one of " + ", ".join(map(repr, NETWORK_ALGORITHMS)) + ", or one made of their classes",
+            "choose a known algorithm",
+        )
+    made: NetworkAlgorithm = given
+    return made

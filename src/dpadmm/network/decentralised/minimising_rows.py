@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
-from dpadmm.network.decentralised.local_minimum import displacement, rounding_share
+from dpadmm.network.decentralised.descent_to_minimum import displacement, rounding_share
 from dpadmm.privacy.questions import At, ClippedGradient, LocalMinimum
 from dpadmm.privacy.questions.local_minimum import ROUNDING_SHARE
 from dpadmm.privacy.sampling import Batch

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from dpadmm import kernels
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.estimators.sklearn_input import feature_table
+from dpadmm.files import replacing
 from dpadmm.kernels import FitSize
 from dpadmm.network.decentralised.declared_network import DeclaredNetwork
 from dpadmm.network.decentralised.graphs import NodeGraph
@@ -68,6 +71,30 @@ class DecentralisedModel:
     def private(self) -> bool:
         """Whether every node has a promise that is proved, and noise that nobody can repeat."""
         return all(promise.holds for promise in self.promises)
+
+    def summary(self) -> dict[str, Any]:
+        """What may be told of the run, for JSON."""
+        declared = self.declared
+        return {
+            "algorithm": declared.method.name,
+            "nodes": self.graph.n_nodes,
+            "edges": len(self.graph.edges),
+            "rounds": declared.method.rounds,
+            "output": self.output,
+            "epsilon": declared.budget.epsilon,
+            "delta": declared.budget.delta,
+            "private": self.private,
+            "promises": [promise.text for promise in self.promises],
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """`models.npz` (last, average: one model a node, in mapped features) and `network.json` (the summary)."""
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        with replacing(target / "models.npz") as stream:
+            np.savez_compressed(stream, last=self.last, average=self.average)
+        with replacing(target / "network.json") as stream:
+            stream.write(json.dumps(self.summary(), indent=2, ensure_ascii=False).encode())
 
     def decision(self, X: Any, node: int | None = None) -> Array:
         """Margins of rows under the consensus, or under the model of one node."""

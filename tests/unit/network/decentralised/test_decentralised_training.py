@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from dpadmm import Budget, Ledger
 from dpadmm.errors import (
+    SPENT,
     BudgetExceeded,
     CannotCertify,
     InvalidData,
@@ -17,8 +19,9 @@ from dpadmm.errors import (
     SchemeMismatch,
     UnsupportedProblem,
 )
-from dpadmm.network.decentralised import deal, train_decentralised
+from dpadmm.network.decentralised import deal, make_graph, train_decentralised
 from dpadmm.network.decentralised.algorithms import NETWORK_ALGORITHMS
+from dpadmm.network.decentralised.algorithms.linearised import DPADMM
 from dpadmm.network.decentralised.promises import HeuristicClaim, NodePromise, NoPromise
 from dpadmm.privacy.calibration import verify_plan
 
@@ -130,6 +133,17 @@ class TestLedgers:
             train(ledgers=ledgers, datasets=["rows"] * 4, random_state=None)
         assert [len(ledger.account("rows").fits) for ledger in ledgers] == [0] * 4
 
+    def test_an_interruption_leaves_everybody_charged(self, tmp_path: Path) -> None:
+        ledgers = [_opened(tmp_path / f"owner{i}.ledger", 10.0) for i in range(4)]
+
+        def interrupt(run) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as ending:
+            train(ledgers=ledgers, datasets=["rows"] * 4, random_state=None, observers=[interrupt])
+        assert SPENT in ending.value.__notes__
+        assert [len(ledger.account("rows").fits) for ledger in ledgers] == [1] * 4
+
     @pytest.mark.parametrize("algorithm", ["dvp", "radmm", "admm"])
     def test_nothing_heuristic_is_paid_for(self, tmp_path: Path, algorithm) -> None:
         with pytest.raises(UnsupportedProblem, match="a ledger with algorithm"):
@@ -163,15 +177,20 @@ def _opened(path: Path, epsilon: float) -> Ledger:
         ({"alphas": 3}, InvalidParameter, "arguments alphas"),
         ({"n_rows": [1, 2]}, InvalidParameter, "2 n_rows for 4 nodes"),
         ({"delta": 0.1}, InvalidParameter, "delta < 1/n"),
-        ({"price": "free"}, None, ""),
-        ({"price": "free", "algorithm": "dvp"}, InvalidParameter, "price"),
+        ({"price": "free"}, InvalidParameter, "price='free'"),
+        ({"algorithm": DPADMM()}, InvalidParameter, "options beside algorithm of type DPADMM"),
+        ({"algorithm": 5, "options": {}}, InvalidParameter, "algorithm of type int"),
+        (
+            {"graph": make_graph("ring", 4), "graph_options": {"seed": 1}},
+            InvalidParameter,
+            "graph_options beside graph",
+        ),
+        ({"graph": make_graph("ring", 5)}, InvalidParameter, "another number of nodes than the 4 tables"),
+        ({"algorithm": "pvp", "smoothing": 1.0}, InvalidParameter, "options rho, rounds, smoother"),
         ({"random_state": -1}, InvalidParameter, "random_state"),
     ],
 )
 def test_bad_choices_are_refused(choices, error, message) -> None:
-    if error is None:
-        train(**choices)
-        return
     with pytest.raises(error, match=message):
         train(**choices)
 
@@ -231,3 +250,14 @@ def test_rows_change_no_public_number() -> None:
     one, two = train(algorithm="ipadmm"), train([(np.ones_like(X), y)] * 4, algorithm="ipadmm")
     assert [p.text for p in one.promises] == [p.text for p in two.promises]
     assert not np.array_equal(one.last, two.last)
+
+
+def test_what_is_released_is_saved(tmp_path: Path) -> None:
+    model = train(random_state=None)
+    model.save(tmp_path / "run")
+    held = np.load(tmp_path / "run" / "models.npz")
+    assert np.array_equal(held["average"], model.average)
+    told = json.loads((tmp_path / "run" / "network.json").read_text(encoding="utf-8"))
+    assert told["private"]
+    assert (told["nodes"], told["edges"], told["rounds"]) == (4, 6, 4)
+    assert told["promises"][3].startswith("Node 3, towards its neighbours")
