@@ -18,7 +18,7 @@ from dpadmm.network.decentralised.declared_network import DeclaredNetwork
 from dpadmm.network.decentralised.minimising_rows import MinimisingRows
 from dpadmm.network.decentralised.nodes import ExactNode, GradientNode, MinimumNode, Node, PerturbedNode
 from dpadmm.network.decentralised.objective_price import PerturbedObjective
-from dpadmm.network.decentralised.promises import HeuristicClaim, NodePromise, NoPromise, Promise
+from dpadmm.network.decentralised.promises import EarlyLeave, HeuristicClaim, NodePromise, NoPromise, Promise
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.plan import Plan
 from dpadmm.problem.problem import Problem
@@ -107,7 +107,8 @@ class Party:
                 statement = work.statement(self._declared.method.name, self._assumptions)
                 self.promise = NodePromise(self.number, statement)
         except _Left:
-            return
+            budget = self._plan.budget
+            self.promise = EarlyLeave(self.number, budget.epsilon, budget.delta, self._session.seeded)
 
     released: Array
     """What the node ends with, once it is known."""

@@ -106,4 +106,39 @@ class NoPromise:
         return f"Node {self.node}: NOT private. It sent what it computed from its rows, without noise."
 
 
-Promise = NodePromise | HeuristicClaim | NoPromise
+@dataclass(frozen=True)
+class EarlyLeave:
+    """Of a node that left before the end: its whole plan stays charged, and covers what it sent.
+
+    Parameters
+    ----------
+    node : int
+        Number of the node in the graph.
+    epsilon, delta : float
+        Of its plan.
+    seeded : bool
+        Whether its noise can be repeated.
+    """
+
+    node: int
+    epsilon: float
+    delta: float
+    seeded: bool
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is a promise: of a seeded run it is none."""
+        return not self.seeded
+
+    @property
+    def text(self) -> str:
+        """One paragraph."""
+        epsilon, delta = rounded_up(self.epsilon), rounded_up(self.delta)
+        seeded = "Seeded: NOT private. Trained without a seed, what" if self.seeded else "What"
+        return (
+            f"Node {self.node}, towards {AUDIENCE}, left before the end. {seeded} it sent until then is ({epsilon}, "
+            f"{delta})-differentially private, as its whole plan would have been, and the whole plan stays charged."
+        )
+
+
+Promise = NodePromise | HeuristicClaim | NoPromise | EarlyLeave

@@ -42,8 +42,10 @@ class DecentralisedModel:
         The last broadcast of each node, and the mean of all of them, in mapped features.
     output : {"average", "last"}
         Which of the two the algorithm is meant to end with.
+    members : tuple of int
+        The nodes that stayed until the end, by their numbers; models stand in their order.
     promises : tuple
-        One a node: proved, heuristic or none, with its text.
+        One a node, of those that left too: proved, heuristic or none, with its text.
     declared, graph, problem, rowmap
         Public.
     """
@@ -51,6 +53,7 @@ class DecentralisedModel:
     last: Array
     average: Array
     output: str
+    members: tuple[int, ...]
     promises: tuple[Promise, ...]
     declared: DeclaredNetwork
     graph: NodeGraph
@@ -98,7 +101,7 @@ class DecentralisedModel:
 
     def decision(self, X: Any, node: int | None = None) -> Array:
         """Margins of rows under the consensus, or under the model of one node."""
-        model = self.consensus if node is None else self.weights[node]
+        model = self.consensus if node is None else self.weights[self.members.index(node)]
         table = feature_table(X, True, "a decentralised model")
         if table.shape[1] != self.problem.shape[0] - int(self.rowmap.intercept):
             raise InvalidParameter("rows of another width than in training", "the same features", "correct the table")
@@ -143,7 +146,8 @@ def train_decentralised(
     random_state : int, optional
         Makes the noise repeatable, and the result NOT private.
     observers : iterable
-        Called after each round with the `NetworkRounds`: what was sent so far is released.
+        Called after each round with the `NetworkRounds`: what was sent so far is released. One may decide that the
+        others go on without a node (`go_on_without`).
     **choices
         Fields of `DeclaredNetwork`: algorithm, graph, options, loss, classes, penalty, alpha, sampler, …
 
@@ -181,15 +185,15 @@ def train_decentralised(
         nodes = [stack.enter_context(party.at_work()) for party in parties]
         run = NetworkRounds(declared.method, problem, graph, nodes)
         run.finish(observers)
-        for place, party in enumerate(parties):
-            party.released = np.stack([run.exchange.sent[place], run.exchange.average[place]])
+        _end(run, parties)
     return DecentralisedModel(
         run.exchange.sent,
         run.exchange.average,
         declared.method.output,
+        run.members,
         tuple(party.promise for party in parties),
         declared,
-        graph,
+        run.exchange.graph,
         problem,
         declared.rowmap(held[0].given.n_features),
     )
@@ -280,6 +284,16 @@ def _parties(
     priced = [declared.perturbed(table.n_rows, problem, graph) if noisy else None for table in held]
     owners_without_plan = zip(held, priced, seeds, strict=True)
     return [HeuristicParty(i, declared, problem, *each) for i, each in enumerate(owners_without_plan)]
+
+
+def _end(run: NetworkRounds, parties: Sequence[Party | HeuristicParty]) -> None:
+    """Tell each owner what its node ends with, or that it has left."""
+    places = {member: place for place, member in enumerate(run.members)}
+    for party in parties:
+        party.has_left = party.number not in places
+        if not party.has_left:
+            place = places[party.number]
+            party.released = np.stack([run.exchange.sent[place], run.exchange.average[place]])
 
 
 def _engine(declared: DeclaredNetwork, held: Sequence[NodeTable]) -> kernels.Name:

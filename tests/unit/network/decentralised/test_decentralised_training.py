@@ -133,6 +133,22 @@ class TestLedgers:
             train(ledgers=ledgers, datasets=["rows"] * 4, random_state=None)
         assert [len(ledger.account("rows").fits) for ledger in ledgers] == [0] * 4
 
+    def test_who_leaves_stays_charged_and_the_others_are_stated(self, tmp_path: Path) -> None:
+        ledgers = [_opened(tmp_path / f"owner{i}.ledger", 10.0) for i in range(4)]
+
+        def drop(run) -> None:
+            if run.done == 2:
+                run.go_on_without({1})
+
+        model = train(ledgers=ledgers, datasets=["rows"] * 4, random_state=None, observers=[drop])
+        fits = [ledger.account("rows").fits[0] for ledger in ledgers]
+        assert [fit.committed for fit in fits] == [True, False, True, True]
+        assert model.members == (0, 2, 3)
+        assert model.weights.shape == (3, 3)
+        assert "left before the end" in model.promises[1].text
+        assert model.private
+        assert np.array_equal(model.decision(np.eye(3), node=3), model.weights[2])
+
     def test_an_interruption_leaves_everybody_charged(self, tmp_path: Path) -> None:
         ledgers = [_opened(tmp_path / f"owner{i}.ledger", 10.0) for i in range(4)]
 
