@@ -207,7 +207,8 @@ def verdicts(seeds: int) -> str:
     )
 
 
-WHY = """More local steps spend the same budget on more answers. The noise of one answer grows with the root of their number,
+WHY = """More local steps spend the same budget on more answers. The noise of one answer grows with the root of their
+number,
 and so the length of the way that noise allows stops growing after about 1/(dσ₁²) steps, σ₁ the noise of a single
 answer: 10 at ε = 0.5 and 35 at ε = 1 here. More steps than that help only if each is too short (D too small) or if
 there are few rounds. Averaging costs nothing, because broadcasts are released anyway; the paper compares its own
