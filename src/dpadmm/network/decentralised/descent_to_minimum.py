@@ -54,8 +54,10 @@ def step_length(smoothness: float, curvature: float) -> float:
     return 2.0 * SHORTER / (WIDER * smoothness + 2.0 * curvature)
 
 
-def rounding_share(distance: float, curvature: float, smoothness: float, clip_norm: float, rows: int) -> float:
+def rounding_share(
+    distance: float, curvature: float, smoothness: float, clip_norm: float, rows: int, features: int
+) -> float:
     """Bound on what rounding adds to how far one row moves the answer, as a share of it (Claim 3)."""
-    points = rows * smoothness * (distance + clip_norm / curvature) / clip_norm
-    steps = 8.0 * rows * (smoothness + curvature) / curvature
-    return 2.0 * UNIT_ROUNDOFF * (points + steps)
+    margins = rows * smoothness * (features + 4.0) * (distance + clip_norm / curvature) / clip_norm
+    steps = 16.0 * rows * (smoothness + curvature) / curvature
+    return 2.0 * UNIT_ROUNDOFF * (margins + steps)

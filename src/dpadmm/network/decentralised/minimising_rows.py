@@ -56,7 +56,8 @@ class MinimisingRows(LocalRows):
 
     def _require_accurate(self, distance: float, curvature: float, clip_norm: float) -> None:
         """Of public numbers alone."""
-        if not rounding_share(distance, curvature, self._smoothness, clip_norm, self.n_rows) <= ROUNDING_SHARE:
+        share = rounding_share(distance, curvature, self._smoothness, clip_norm, self.n_rows, self.space.n_features)
+        if not share <= ROUNDING_SHARE:
             raise QueryRefused("a local minimum so far away, or with so little curvature, that rounding shows in it")
 
     WAYS: ClassVar[dict[type, Callable[[Any, Any, At, Batch], Sum]]] = {**LocalRows.WAYS, LocalMinimum: _minimum}
