@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.progress import track
@@ -35,6 +35,8 @@ SHORTER_DIAMETERS = (10.0, 30.0, 100.0, 300.0)
 """For large nodes, and for last models, which keep the noise of the last steps."""
 TOO_SMALL = 3.0
 TUNING_SEED = 1000
+STORED_ONLY = False
+"""Whether trials that are not stored are left out instead of run."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 LOCAL_STEPS = (1, 5, 10, 25)
 COMPARED = (0.5, 1.0)
@@ -160,13 +162,26 @@ def dp_admm(epsilon: float, diameter: float, seed: int) -> NetworkTrial:
     return NetworkTrial("dp-admm", epsilon, seed, (("diameter", diameter),))
 
 
-def many(trials: Iterable[NetworkTrial]) -> list[dict[str, Any]]:
-    return [outcome(trial) for trial in trials]
+def many(trials: Iterable[NetworkTrial], stored_only: bool | None = None) -> list[dict[str, Any]]:
+    """All outcomes, or those that are stored."""
+    only = STORED_ONLY if stored_only is None else stored_only
+    return [outcome(trial) for trial in trials if not only or trial.path.exists()]
 
 
-def risks(found: list[dict[str, Any]], kind: str) -> tuple[float, float]:
-    """Mean and standard error of the final risk."""
-    return mean_and_error([each[kind][-1] for each in found])
+class RiskOf(NamedTuple):
+    """Mean risk, its standard error, and of how many simulations."""
+
+    mean: float
+    error: float
+    runs: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.error:.4f} ({self.runs})" if self.runs > 1 else f"{self.mean:.4f}"
+
+
+def risks(found: list[dict[str, Any]], kind: str) -> RiskOf:
+    """Of the models after the last round."""
+    return RiskOf(*mean_and_error([each[kind][-1] for each in found]), len(found))
 
 
 def curve(found: list[dict[str, Any]], kind: str) -> tuple[list[int], np.ndarray, np.ndarray]:
@@ -179,41 +194,34 @@ def curve(found: list[dict[str, Any]], kind: str) -> tuple[list[int], np.ndarray
 # -- figures -------------------------------------------------------------------------------------------------------
 
 
-def figure_one(seeds: int) -> list[tuple[float, float, float, float]]:
-    """ε, tuned D, risk and its standard error of IPADMM with ten local steps."""
+def figure_one(seeds: int) -> list[tuple[float, float, RiskOf]]:
+    """ε, tuned D and risk of IPADMM with ten local steps."""
     found = []
     for epsilon in EPSILONS:
         diameter = tuned(epsilon, 10)
-        found.append(
-            (epsilon, diameter, *risks(many(ipadmm(epsilon, 10, diameter, s) for s in range(seeds)), "average"))
-        )
+        trials = (ipadmm(epsilon, 10, diameter, s) for s in range(seeds))
+        found.append((epsilon, diameter, risks(many(trials), "average")))
     return found
 
 
-def figure_two(seeds: int, epsilon: float = 1.0) -> list[tuple[int, float, tuple[float, float], tuple[float, float]]]:
+def figure_two(seeds: int, epsilon: float = 1.0) -> list[tuple[int, float, RiskOf, RiskOf]]:
     """Local steps, tuned D, risk at it, and risk at a D that is too small."""
-    found = []
-    for local_steps in LOCAL_STEPS:
-        best, small = tuned(epsilon, local_steps), TOO_SMALL
-        found.append(
-            (
-                local_steps,
-                best,
-                risks(many(ipadmm(epsilon, local_steps, best, s) for s in range(seeds)), "average"),
-                risks(many(ipadmm(epsilon, local_steps, small, s) for s in range(seeds)), "average"),
-            )
-        )
-    return found
+
+    def at(local_steps: int, diameter: float) -> RiskOf:
+        return risks(many(ipadmm(epsilon, local_steps, diameter, s) for s in range(seeds)), "average")
+
+    best = {local_steps: tuned(epsilon, local_steps) for local_steps in LOCAL_STEPS}
+    return [(steps, diameter, at(steps, diameter), at(steps, TOO_SMALL)) for steps, diameter in best.items()]
 
 
-def scarce_rounds(seeds: int, epsilon: float = 1.0) -> list[tuple[int, float, float, float]]:
-    """Local steps, tuned D, risk and error with 4 nodes and 10 rounds."""
+def scarce_rounds(seeds: int, epsilon: float = 1.0) -> list[tuple[int, float, RiskOf]]:
+    """Local steps, tuned D and risk with 4 nodes and 10 rounds."""
     found = []
     for local_steps in LOCAL_STEPS:
         few: dict[str, Any] = {"nodes": 4, "rounds": 10}
         best = tuned(epsilon, local_steps, SHORTER_DIAMETERS, **few)
         trials = (ipadmm(epsilon, local_steps, best, s, **few) for s in range(seeds))
-        found.append((local_steps, best, *risks(many(trials), "average")))
+        found.append((local_steps, best, risks(many(trials), "average")))
     return found
 
 
@@ -248,8 +256,8 @@ def accuracies(seeds: int) -> list[list[str]]:
             "PVP, average": [NetworkTrial("pvp", epsilon, s, held_out=True) for s in range(seeds)],
         }
         for name, trials in trained.items():
-            mean, error = mean_and_error([each["accuracy"]["average"] for each in many(trials)])
-            lines.append([f"{epsilon:g}", name, f"{mean:.4f} ± {error:.4f}"])
+            found = [each["accuracy"]["average"] for each in many(trials)]
+            lines.append([f"{epsilon:g}", name, str(RiskOf(*mean_and_error(found), len(found)))])
     return lines
 
 
@@ -268,32 +276,22 @@ def speed(runs: int) -> None:
 
 def tables(seeds: int) -> list[tuple[str, list[str], list[list[str]]]]:
     """Everything the page shows as numbers."""
-    one = [[f"{e:g}", f"{d:g}", _with_error(mean, error)] for e, d, mean, error in figure_one(seeds)]
-    two = [
-        [str(steps), f"{best:g}", _with_error(*at_best), _with_error(*small)]
-        for steps, best, at_best, small in figure_two(seeds)
-    ]
-    few = [[str(steps), f"{best:g}", _with_error(mean, error)] for steps, best, mean, error in scarce_rounds(seeds)]
+    one = [[f"{e:g}", f"{d:g}", str(risk)] for e, d, risk in figure_one(seeds)]
+    two = [[str(steps), f"{best:g}", str(at_best), str(small)] for steps, best, at_best, small in figure_two(seeds)]
+    few = [[str(steps), f"{best:g}", str(risk)] for steps, best, risk in scarce_rounds(seeds)]
     three = [
-        [f"{epsilon:g}", name, _with_error(*risks(found, "last")), _with_error(*risks(found, "average")), _true(found)]
+        [f"{epsilon:g}", name, str(risks(found, "last")), str(risks(found, "average")), _true(found)]
         for epsilon in COMPARED
         for name, found in rivals(epsilon, seeds).items()
     ]
+    last = ["claimed ε", "algorithm", "last", "average", "ε proved, or for exact minima"]
     return [
         ("Figure 1: risk against ε, IPADMM with ten local steps", ["ε", "tuned D", "risk of the average"], one),
         ("Figure 2: local steps at ε = 1", ["local steps", "tuned D", "risk at tuned D", "risk at D = 3"], two),
         ("Scarce rounds: 4 nodes, 10 rounds, ε = 1", ["local steps", "tuned D", "risk of the average"], few),
-        (
-            "Figure 3: all algorithms after 100 rounds",
-            ["claimed ε", "algorithm", "last", "average", "ε proved, or for exact minima"],
-            three,
-        ),
+        ("Figure 3: all algorithms after 100 rounds", last, three),
         ("Accuracy on test rows, trained on the 30,162 others", ["ε", "algorithm", "accuracy"], accuracies(seeds)),
     ]
-
-
-def _with_error(mean: float, error: float) -> str:
-    return f"{mean:.4f} ± {error:.4f}" if error else f"{mean:.4f}"
 
 
 def _true(found: list[dict[str, Any]]) -> str:
@@ -309,6 +307,8 @@ def main() -> None:
         "--only", choices=["one", "two", "few", "three", "accuracy", "speed"], help="run one part, print nothing"
     )
     options = parser.parse_args()
+    global STORED_ONLY
+    STORED_ONLY = options.stored
     parts = {
         "one": figure_one,
         "two": figure_two,

@@ -63,9 +63,9 @@ divided by that; and `ipadmm` for other penalties and for mini-batches.
 logistic loss, ρ = 0.001, ridge 10⁻⁴, δ = 10⁻⁵, 100 rounds. A risk is that of nodes' own models, the mean of five
 nodes, on all rows. The paper leaves the diameter D open; it is tuned here on the outcome, with a seed of its own,
 in favour of IPADMM and DP-ADMM. So no number below is what a user would get who has to choose D without looking.
-Lines and tables are means over simulations ± standard errors; bands and bars show two of them. DVP and RADMM stand
-as they were published, in grey, because their noise is too small for what they claim; the last column of the
-table has the ε that is proved, or would be if minima were exact.
+Lines and tables are means over simulations ± standard errors, the number of simulations in brackets; bands and bars
+show two standard errors. DVP and RADMM stand as they were published, in grey, because their noise is too small for
+what they claim; the last column of the table has the ε that is proved, or would be if minima were exact.
 
 ![Risk against ε](decentralised-epsilon.svg)
 
@@ -131,9 +131,10 @@ def _non_private(axes: Axes) -> None:
 def _figure_one(seeds: int) -> None:
     found = trials.figure_one(seeds)
     figure, axes = _canvas(6.2)
-    epsilon, _, risk, error = map(np.array, zip(*found, strict=True))
-    axes.errorbar(epsilon, risk, 2 * error, color=COLOURS["ipadmm"], marker="o", capsize=3)
+    epsilon, risk = [each[0] for each in found], [each[2].mean for each in found]
+    axes.errorbar(epsilon, risk, [2 * each[2].error for each in found], color=COLOURS["ipadmm"], marker="o", capsize=3)
     _non_private(axes)
+    axes.set_ylim(bottom=0.37)
     axes.set_xscale("log")
     axes.set_xticks(epsilon, [f"{each:g}" for each in epsilon])
     axes.minorticks_off()
@@ -148,15 +149,19 @@ def _figure_two(seeds: int) -> None:
     steps, _, tuned, small = zip(*trials.figure_two(seeds), strict=True)
     places = np.arange(len(steps))
     for values, colour, label in ((small, COLOURS["pvp"], "D = 3, too small"), (tuned, COLOURS["ipadmm"], "D tuned")):
-        left.errorbar(places, [v[0] for v in values], [2 * v[1] for v in values], color=colour, marker="o", capsize=3)
+        left.errorbar(
+            places, [v.mean for v in values], [2 * v.error for v in values], color=colour, marker="o", capsize=3
+        )
         left.annotate(
-            label, (places[-1], values[-1][0]), xytext=(0, 8), textcoords="offset points", ha="right", color=colour
+            label, (places[-1], values[-1].mean), xytext=(0, 8), textcoords="offset points", ha="right", color=colour
         )
     few = trials.scarce_rounds(seeds)
-    right.errorbar(places, [v[2] for v in few], [2 * v[3] for v in few], color=COLOURS["ipadmm"], marker="o", capsize=3)
+    right.errorbar(
+        places, [v[2].mean for v in few], [2 * v[2].error for v in few], color=COLOURS["ipadmm"], marker="o", capsize=3
+    )
     right.annotate(
         "D tuned",
-        (places[-1], few[-1][2]),
+        (places[-1], few[-1][2].mean),
         xytext=(0, 8),
         textcoords="offset points",
         ha="right",
@@ -217,7 +222,7 @@ average with other algorithms' last models.
 
 
 def _verdict_one(seeds: int) -> str:
-    found = [risk for _, _, risk, _ in trials.figure_one(seeds)]
+    found = [risk.mean for _, _, risk in trials.figure_one(seeds)]
     falls = all(later < earlier for earlier, later in pairwise(found))
     verdict = "confirmed" if falls else "not confirmed"
     return f"| Figure 1: more ε, less risk | {verdict} | {found[0]:.3f} to {found[-1]:.3f} |"
@@ -227,12 +232,12 @@ def _verdict_two(seeds: int) -> str:
     rows = trials.figure_two(seeds)
     one, most = rows[0], rows[-1]
     few = trials.scarce_rounds(seeds)
-    better = one[2][0] - most[2][0] > 2 * float(np.hypot(one[2][1], most[2][1]))
+    better = one[2].mean - most[2].mean > 2 * float(np.hypot(one[2].error, most[2].error))
     verdict = "confirmed" if better else "only where D is too small, or where rounds are scarce and nodes large"
     evidence = (
-        f"1 to 25 local steps: {one[2][0]:.3f} to {most[2][0]:.3f} at tuned D; "
-        f"{one[3][0]:.3f} to {most[3][0]:.3f} at D = 3; "
-        f"{few[0][2]:.3f} to {few[-1][2]:.3f} with 4 nodes and 10 rounds"
+        f"1 to 25 local steps: {one[2].mean:.3f} to {most[2].mean:.3f} at tuned D; "
+        f"{one[3].mean:.3f} to {most[3].mean:.3f} at D = 3; "
+        f"{few[0][2].mean:.3f} to {few[-1][2].mean:.3f} with 4 nodes and 10 rounds"
     )
     return f"| Figure 2: more local steps, less risk | {verdict} | {evidence} |"
 
@@ -242,8 +247,10 @@ def _verdict_three(seeds: int) -> str:
     for epsilon in trials.COMPARED:
         found = trials.rivals(epsilon, seeds)
         own, rival = trials.risks(found["ipadmm"], "average"), trials.risks(found["pvp"], "average")
-        last = min(trials.risks(found[name], "last")[0] for name in ("dp-admm", "pvp", "dvp", "radmm"))
-        beaten &= own[0] < last
-        parts.append(f"ε = {epsilon:g}: IPADMM {own[0]:.3f}, best last model {last:.3f}, PVP average {rival[0]:.3f}")
+        last = min(trials.risks(found[name], "last").mean for name in ("dp-admm", "pvp", "dvp", "radmm"))
+        beaten &= own.mean < last
+        parts.append(
+            f"ε = {epsilon:g}: IPADMM {own.mean:.3f}, best last model {last:.3f}, PVP average {rival.mean:.3f}"
+        )
     verdict = "confirmed against last models only; averages tie or win" if beaten else "not confirmed"
     return f"| Figure 3: better than all rivals | {verdict} | {'; '.join(parts)} |"

@@ -247,6 +247,18 @@ def test_regression_and_sparse_tables() -> None:
         assert np.mean(np.abs(model.predict(X) - y)) < 0.7 * np.mean(np.abs(y))
 
 
+def test_three_classes() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, (1200, 3)) / np.sqrt(3)
+    y = X.argmax(axis=1)
+    options = {"rounds": 40, "rho": 0.02, "diameter": 200.0, "local_steps": 2}
+    model = train_decentralised(deal(X, y, 3), 20.0, 1e-4, classes=[0, 1, 2], options=options)
+    assert model.weights.shape == (3, 3, 3)
+    assert np.mean(model.predict(X) == y) > 0.8
+    with pytest.raises(UnsupportedProblem, match="3 outputs"):
+        train_decentralised(deal(X, y, 3), 20.0, 1e-4, classes=[0, 1, 2], algorithm="pvp")
+
+
 def test_an_intercept_and_declared_bounds_are_folded_into_predictions() -> None:
     rng = np.random.default_rng(2)
     X = rng.uniform(100, 200, (800, 2))
