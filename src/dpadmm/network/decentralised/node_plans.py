@@ -36,7 +36,7 @@ def plans_of_nodes(
             "choose one of these; the others are for comparison",
         )
     if algorithm.protection == "minima":
-        _require_whole_tables(algorithm.name, budget.relation, sampler)
+        require_whole_tables(algorithm.name, budget.relation, sampler)
 
     @cache
     def plan(rows: int) -> Plan:
@@ -52,16 +52,17 @@ def _request(algorithm: NetworkAlgorithm, clip_norm: float) -> Request:
     return Request(GRADIENT, algorithm.asked, ClippedGradient(clip_norm))
 
 
-def _require_whole_tables(name: str, relation: Relation, sampler: str) -> None:
+def require_whole_tables(name: str, relation: Relation, sampler: str) -> None:
+    """Refuse what is proved of no algorithm that seeks minima: mini-batches, and rows that come and go."""
     if sampler != "full":
         raise SchemeMismatch(
-            f"Got algorithm {name!r} with mini-batches. Expected all rows of a node: only for these are its "
-            "minima certified. Use algorithm 'ipadmm' for mini-batches."
+            f"Got algorithm {name!r} with mini-batches. Expected all rows of a node, in which it seeks a minimum. "
+            "Use algorithm 'ipadmm' for mini-batches."
         )
     if relation is not Relation.REPLACE_ONE:
         raise SchemeMismatch(
-            f"Got algorithm {name!r} under add-remove. Expected replace-one, for which its minima are certified. "
-            "Use relation='replace-one', or algorithm 'ipadmm'."
+            f"Got algorithm {name!r} under add-remove. Expected replace-one, the only relation for which something is "
+            "proved of minima. Use relation='replace-one', or algorithm 'ipadmm'."
         )
 
 

@@ -28,6 +28,8 @@ from dpadmm.rows.packed import PackedRows
 from dpadmm.sessions.session import Session
 
 Array = NDArray[np.float64]
+NOTHING: Array = np.empty(0)
+"""What a node ends with, until it is known."""
 
 
 class _Left(Exception):
@@ -86,7 +88,7 @@ class Party:
     ) -> None:
         self.number, self._declared, self._problem = number, declared, problem
         self._table, self._plan, self._session = table, plan, session
-        self.has_left = False
+        self.has_left, self.released = False, NOTHING
         self.promise: Promise = NoPromise(number)
 
     def prepare(self) -> None:
@@ -110,9 +112,6 @@ class Party:
             budget = self._plan.budget
             self.promise = EarlyLeave(self.number, budget.epsilon, budget.delta, self._session.seeded)
 
-    released: Array
-    """What the node ends with, once it is known."""
-
     @property
     def _assumptions(self) -> tuple[str | Assumption, ...]:
         declared = self._declared
@@ -132,7 +131,7 @@ class HeuristicParty:
         priced: PerturbedObjective | None,
         seed: int | None,
     ) -> None:
-        self.number, self.has_left = number, False
+        self.number, self.has_left, self.released = number, False, NOTHING
         rows = mapped_rows(number, declared, problem, table)
         assert isinstance(rows, MinimisingRows)
         self.promise: Promise = NoPromise(number)
@@ -143,8 +142,6 @@ class HeuristicParty:
         self.node = PerturbedNode(rows, noise, declared.clip, priced.answers, make_streams(seed).noise)
         true = priced.epsilon(noise, budget.delta)
         self.promise = HeuristicClaim(number, priced.answers, noise, true, budget.delta, budget.epsilon)
-
-    released: Array
 
     def prepare(self) -> None:
         """Nothing is charged."""

@@ -19,6 +19,7 @@ from dpadmm.files import replacing
 from dpadmm.kernels import FitSize
 from dpadmm.network.decentralised.declared_network import DeclaredNetwork
 from dpadmm.network.decentralised.graphs import NodeGraph
+from dpadmm.network.decentralised.node_plans import require_whole_tables
 from dpadmm.network.decentralised.party import HeuristicParty, NodeTable, Party, table_of_node
 from dpadmm.network.decentralised.promises import Promise
 from dpadmm.network.decentralised.rounds import NetworkRounds, RoundObserver
@@ -274,6 +275,7 @@ def _parties(
         sessions = [Session(ledger, name, seed) for (ledger, name), seed in zip(accounts, seeds, strict=True)]
         owners = zip(held, plans, sessions, strict=True)
         return [Party(i, declared, problem, *each) for i, each in enumerate(owners)]
+    require_whole_tables(declared.method.name, declared.budget.relation, declared.sampler)
     if any(ledger is not None for ledger, _ in accounts):
         raise UnsupportedProblem(
             f"a ledger with algorithm {declared.method.name!r}",
