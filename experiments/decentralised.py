@@ -355,7 +355,6 @@ def write_page(found: list[tuple[str, list[str], list[list[str]]]], seeds: int) 
                 INTRODUCTION,
                 verdicts(seeds),
                 *(markdown_table(*table) for table in found),
-                f"Simulations of each number: {seeds}.\n",
             ]
         )
     )
