@@ -93,6 +93,7 @@ def index_page(papers: Sequence[Paper], everything: Sequence[Reproduced]) -> str
 def paper_page(paper: Paper, own: Sequence[Reproduced]) -> str:
     """Everything of one paper."""
     lines = [f"# {paper.short}", "", f"{GENERATED} {paper.citation}.", "", paper.privacy, ""]
+    lines += [paper.elsewhere, ""] if paper.elsewhere else []
     for one in own:
         lines += section(one)
     lines += ["Back to the [summary of all papers](index.md).", ""]
