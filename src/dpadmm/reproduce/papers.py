@@ -49,7 +49,7 @@ PAPERS = {
             "Multi-Step Approximation”, 2020",
             "Equation (18) divides by the weight of the step before, which is zero at first: the first noise of a "
             "round is far too small.",
-            "Figures 1 to 3 are on the page about [decentralised ADMM](../decentralised.md).",
+            "Figures 1 to 3 are in docs/decentralised.md.",
         ),
         Paper(
             "chan2024",
@@ -57,7 +57,7 @@ PAPERS = {
             "T.-H. H. Chan, H. Xie, M. Zhao, “Privacy Amplification by Iteration for ADMM with (Strongly) Convex "
             "Objective Functions”, AAAI 2024",
             "Valid for the last iterate and A of full row rank. With a tall A the divergence is infinite.",
-            "More about it is on the page about [amplification by iteration](../iteration.md).",
+            "More about it is in docs/iteration.md.",
         ),
     )
 }
