@@ -29,9 +29,9 @@ from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import L1, Constraint, Logistic, Problem, Squared
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
-from dpadmm.reproduce.algorithms.gaussian_amplification import bound, gaussian_settings, is_refused
-from dpadmm.reproduce.algorithms.general_lasso import FEATURES, STRENGTH, lasso_rows
-from dpadmm.reproduce.algorithms.linear_gaussian import Linear
+from dpadmm.reproduce.contenders.gaussian_amplification import bound, gaussian_settings, is_refused
+from dpadmm.reproduce.contenders.general_lasso import FEATURES, STRENGTH, lasso_rows
+from dpadmm.reproduce.contenders.linear_gaussian import Linear
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from experiments.common import markdown_table, mean_and_error, print_table, train_test

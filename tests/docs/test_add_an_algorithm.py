@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dpadmm.reproduce import find_exhibit
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
 from dpadmm.reproduce.exhibit import Cell, PlottedExhibit
 
 PAGE = Path(__file__).parents[2] / "docs" / "add-an-algorithm.md"

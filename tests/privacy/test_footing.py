@@ -45,7 +45,7 @@ from dpadmm.problem import (
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
-from dpadmm.reproduce.algorithms.linear_gaussian import Linear
+from dpadmm.reproduce.contenders.linear_gaussian import Linear
 from dpadmm.rows import local
 from dpadmm.rows.local import LocalRows, _kernel_loss
 from dpadmm.rows.packed import PackedRows

@@ -53,7 +53,7 @@ from dpadmm.problem import (
 )
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.randomness import make_streams
-from dpadmm.reproduce.algorithms.linear_gaussian import Linear
+from dpadmm.reproduce.contenders.linear_gaussian import Linear
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.visit import visit
 from dpadmm.solvers import run

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dpadmm.reproduce.algorithms.consensus_admm import ConsensusADMM
-from dpadmm.reproduce.algorithms.exact_minimum import ExactMinimum
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.objective_perturbation import ObjectivePerturbation
-from dpadmm.reproduce.algorithms.printed_mpadmm import PrintedModelPerturbation
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.exact_minimum import ExactMinimum
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.objective_perturbation import ObjectivePerturbation
+from dpadmm.reproduce.contenders.printed_mpadmm import PrintedModelPerturbation
+from dpadmm.reproduce.contenders.two_party_admm import TwoPartyADMM
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Axis, Better, Curve, Metric, PaperClaim
 
 EPSILONS = Axis("privacy budget ε", (0.05, 0.1, 0.2, 0.4, 0.8, 1.0), (0.1, 1.0))
@@ -61,7 +61,7 @@ def curves() -> tuple[Curve, ...]:
         Curve("mpADMM", ValidSolver("mpadmm")),
         Curve(f"mpADMM, η = {ETA:g}", ValidSolver("mpadmm", options=PRINTED_STEPS)),
         Curve("DP-SGD", ValidSolver("dp-sgd")),
-        Curve("DP-ADMM", ConsensusADMM()),
+        Curve("DP-ADMM", TwoPartyADMM()),
         Curve("ADMM-objP", ObjectivePerturbation()),
         Curve(NON_PRIVATE, ExactMinimum(), "open", flat=True),
         Curve(f"mpADMM, η = {ETA:g} (printed)", PrintedModelPerturbation(ETA), "published"),

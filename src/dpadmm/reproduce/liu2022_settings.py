@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from dpadmm.reproduce.algorithms.exact_minimum import ExactMinimum
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.printed_sadmm import PrintedStochasticADMM
-from dpadmm.reproduce.algorithms.printed_vradmm import PrintedVarianceReducedADMM
+from dpadmm.reproduce.contenders.exact_minimum import ExactMinimum
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.printed_sadmm import PrintedStochasticADMM
+from dpadmm.reproduce.contenders.printed_vradmm import PrintedVarianceReducedADMM
 from dpadmm.reproduce.exhibit import Axis, Curve, Metric
 
 EPSILONS = Axis("privacy budget ε", (0.05, 0.1, 0.2, 0.4, 0.8, 1.0), (0.1, 1.0))

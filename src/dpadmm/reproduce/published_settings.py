@@ -16,7 +16,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from dpadmm.audit.leaky_algorithms import theorem2_sigma
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
-from dpadmm.reproduce.algorithms.printed_vradmm import theorem1_sigma
+from dpadmm.reproduce.contenders.printed_vradmm import theorem1_sigma
 from dpadmm.reproduce.liu2022_settings import TABLE_II
 from dpadmm.reproduce.true_epsilon import INFINITE, exact_snapshots, model_perturbation, sampled
 

@@ -8,8 +8,8 @@ import pytest
 from dpadmm.problem import Squared
 from dpadmm.problem.hidden_pass_program import FINEST_GRID, Program
 from dpadmm.reproduce import Case, find_exhibit
-from dpadmm.reproduce.algorithms.gaussian_amplification import BoundOnDivergence, ExactDivergence, GaussianPanel
-from dpadmm.reproduce.algorithms.general_lasso import FEATURES, LassoPanel, lasso_rows, noisy_passes
+from dpadmm.reproduce.contenders.gaussian_amplification import BoundOnDivergence, ExactDivergence, GaussianPanel
+from dpadmm.reproduce.contenders.general_lasso import FEATURES, LassoPanel, lasso_rows, noisy_passes
 from dpadmm.rows.local import LocalRows
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from dpadmm.problem import L1, Constraint, Logistic, Problem
-from dpadmm.reproduce.algorithms.consensus_admm import ConsensusADMM
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel, data_graph
-from dpadmm.reproduce.algorithms.objective_perturbation import ObjectivePerturbation, linear_term, minimise
-from dpadmm.reproduce.algorithms.printed_gradients import PrintedGradients
-from dpadmm.reproduce.algorithms.printed_mpadmm import PrintedModelPerturbation
-from dpadmm.reproduce.algorithms.printed_sadmm import stochastic_admm
-from dpadmm.reproduce.algorithms.printed_steps import PrintedSteps
-from dpadmm.reproduce.algorithms.printed_vradmm import theorem1_sigma, variance_reduced_admm
-from dpadmm.reproduce.algorithms.public_splits import public_rows
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel, data_graph
+from dpadmm.reproduce.contenders.objective_perturbation import ObjectivePerturbation, linear_term, minimise
+from dpadmm.reproduce.contenders.printed_gradients import PrintedGradients
+from dpadmm.reproduce.contenders.printed_mpadmm import PrintedModelPerturbation
+from dpadmm.reproduce.contenders.printed_sadmm import stochastic_admm
+from dpadmm.reproduce.contenders.printed_steps import PrintedSteps
+from dpadmm.reproduce.contenders.printed_vradmm import theorem1_sigma, variance_reduced_admm
+from dpadmm.reproduce.contenders.public_splits import public_rows
+from dpadmm.reproduce.contenders.two_party_admm import TwoPartyADMM
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Case
 from dpadmm.solvers.exact_minimiser import objective, solve_exactly
 from tests.unit.reproduce.test_true_epsilon import gaussian
@@ -77,7 +77,7 @@ def test_consensus_finds_the_minimum_without_noise_and_splits_the_budget_by_rows
     halves = [
         PrintedGradients(LASSO, X[half], y[half], np.random.default_rng(0)) for half in (slice(200), slice(200, 400))
     ]
-    weights = ConsensusADMM(rounds=3000).run(halves, math.inf)
+    weights = TwoPartyADMM(rounds=3000).run(halves, math.inf)
     assert gap(LASSO, small, weights) < 1e-3
 
 
@@ -88,7 +88,7 @@ def test_the_noise_of_each_party_keeps_epsilon_over_all_its_rounds(small, monkey
     monkeypatch.setattr(PrintedGradients, "noise", lambda self, deviation: drawn.append(deviation) or np.zeros(5))
     parties = [PrintedGradients(LASSO, X[:200], y[:200], np.random.default_rng(0))] * 2
     shift = 0.3
-    ConsensusADMM(rounds=7).run(parties, shift)
+    TwoPartyADMM(rounds=7).run(parties, shift)
     assert len(drawn) == 14
     assert math.sqrt(sum((2 / 200 / deviation) ** 2 for deviation in drawn[::2])) == pytest.approx(shift)
 
@@ -111,7 +111,7 @@ def test_objective_perturbation_adds_a_linear_term_of_the_stated_length(small):
 @pytest.mark.parametrize("penalty", ["l1", "graph"])
 @pytest.mark.parametrize(
     "algorithm",
-    [ValidSolver("full-admm"), ConsensusADMM(), ObjectivePerturbation(20), PrintedModelPerturbation(steps=5)],
+    [ValidSolver("full-admm"), TwoPartyADMM(), ObjectivePerturbation(20), PrintedModelPerturbation(steps=5)],
     ids=lambda algorithm: type(algorithm).__name__,
 )
 def test_every_algorithm_gives_the_numbers_that_are_judged(algorithm, penalty):

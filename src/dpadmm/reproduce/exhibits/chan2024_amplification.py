@@ -1,6 +1,6 @@
 """Theorem 5.1 of Chan 2024 and its strongly convex case, beside exact divergences and the bounds of this library."""
 
-from dpadmm.reproduce.algorithms.gaussian_amplification import BoundOnDivergence, ExactDivergence, GaussianPanel
+from dpadmm.reproduce.contenders.gaussian_amplification import BoundOnDivergence, ExactDivergence, GaussianPanel
 from dpadmm.reproduce.exhibit import Axis, Better, Curve, Metric, PaperClaim, PlottedExhibit
 
 EXHIBIT = PlottedExhibit(

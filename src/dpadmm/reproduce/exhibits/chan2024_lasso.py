@@ -1,6 +1,6 @@
 """The general lasso of Chan 2024: how strong convexity and noise change the way to the minimum."""
 
-from dpadmm.reproduce.algorithms.general_lasso import LassoPanel, NoisyPasses
+from dpadmm.reproduce.contenders.general_lasso import LassoPanel, NoisyPasses
 from dpadmm.reproduce.exhibit import Axis, Better, Curve, Metric, PaperClaim, PlottedExhibit
 
 EXHIBIT = PlottedExhibit(

@@ -1,6 +1,6 @@
 """What is left of amplification by iteration at an ε: the general lasso by hidden passes and by other solvers."""
 
-from dpadmm.reproduce.algorithms.general_lasso import LassoMinimum, LassoPanel, NothingLearned, ValidRegression
+from dpadmm.reproduce.contenders.general_lasso import LassoMinimum, LassoPanel, NothingLearned, ValidRegression
 from dpadmm.reproduce.exhibit import Axis, Better, Curve, Metric, PaperClaim, PlottedExhibit
 
 EXHIBIT = PlottedExhibit(

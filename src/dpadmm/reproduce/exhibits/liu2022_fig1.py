@@ -1,7 +1,7 @@
 """Fig. 1 of Liu 2022: what Laplacian smoothing does for DP-VRADMM, at one step for all ν and at steps of its own."""
 
-from dpadmm.reproduce.algorithms.tuned_step import BestStep
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.tuned_step import BestStep
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Better, Curve, PaperClaim, PlottedExhibit
 from dpadmm.reproduce.liu2022_settings import EPSILONS, GRAPH_SETTING, METRICS, PRIVACY, SETTING, minimum, panels
 

@@ -1,7 +1,7 @@
 """Fig. 2 of Liu 2022: graph-guided fused lasso, general convex, on four tables."""
 
-from dpadmm.reproduce.algorithms.printed_steps import PrintedSteps
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.printed_steps import PrintedSteps
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Better, Curve, PaperClaim, PlottedExhibit
 from dpadmm.reproduce.liu2022_settings import (
     EPSILONS,

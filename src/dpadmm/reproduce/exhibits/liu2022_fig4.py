@@ -1,9 +1,9 @@
 """Fig. 4 of Liu 2022: the lasso, where the DP-ADMM it cites can be compared with."""
 
-from dpadmm.reproduce.algorithms.consensus_admm import ConsensusADMM
-from dpadmm.reproduce.algorithms.printed_sadmm import PrintedStochasticADMM
-from dpadmm.reproduce.algorithms.printed_steps import PrintedSteps
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.printed_sadmm import PrintedStochasticADMM
+from dpadmm.reproduce.contenders.printed_steps import PrintedSteps
+from dpadmm.reproduce.contenders.two_party_admm import TwoPartyADMM
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Better, Curve, PaperClaim, PlottedExhibit
 from dpadmm.reproduce.liu2022_settings import EPSILONS, METRICS, PRIVACY, SETTING, floors, panels, published
 
@@ -28,7 +28,7 @@ EXHIBIT = PlottedExhibit(
         Curve("DP-SADMM", ValidSolver("dp-sadmm")),
         Curve("DP-VRADMM", ValidSolver("dp-vradmm")),
         Curve("DP-ADMM (ssADMM)", ValidSolver("ssadmm")),
-        Curve("DP-ADMM (two parties)", ConsensusADMM()),
+        Curve("DP-ADMM (two parties)", TwoPartyADMM()),
         Curve("DP-SADMM, printed steps", PrintedSteps()),
         *floors(),
         *published(),

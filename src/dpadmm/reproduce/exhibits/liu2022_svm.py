@@ -1,6 +1,6 @@
 """The graph-guided SVM that Liu 2022 names as an application: no figure there."""
 
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Better, Curve, PaperClaim, PlottedExhibit
 from dpadmm.reproduce.liu2022_settings import EPSILONS, GRAPH_SETTING, METRICS, minimum, panels
 

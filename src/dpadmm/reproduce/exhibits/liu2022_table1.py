@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 
-from dpadmm.reproduce.algorithms.exact_minimum import ExactMinimum
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.exact_minimum import ExactMinimum
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Case, Numbers, PrintedTable
 from dpadmm.reproduce.verdicts import CONFIRMED, NOT_CONFIRMED, PART_CONFIRMED
 

@@ -12,7 +12,7 @@ from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.passage import Passage
 from dpadmm.problem import Constraint, Problem, Squared, SquaredL2
 from dpadmm.problem.hidden_pass_program import Program
-from dpadmm.reproduce.algorithms.linear_gaussian import Linear
+from dpadmm.reproduce.contenders.linear_gaussian import Linear
 from dpadmm.reproduce.exhibit import Case, Numbers
 from dpadmm.reproduce.true_epsilon import INFINITE
 

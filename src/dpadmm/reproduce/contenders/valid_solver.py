@@ -14,7 +14,7 @@ from dpadmm.estimators.linear import DPLinearSVC, DPLogisticRegression
 from dpadmm.preparation.private_graph import PrivateGraph
 from dpadmm.problem.incidence import signed_incidence
 from dpadmm.problem.problem import Problem
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel, data_graph
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel, data_graph
 from dpadmm.reproduce.exhibit import Case, Numbers
 
 GRAPH_SHARE = 0.2

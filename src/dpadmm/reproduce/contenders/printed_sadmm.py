@@ -13,9 +13,9 @@ import numpy as np
 from dpadmm.audit.leaky_algorithms import theorem2_sigma
 from dpadmm.problem import Problem
 from dpadmm.problem.smoothers import RingLaplacian
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.printed_gradients import Array, PrintedGradients
-from dpadmm.reproduce.algorithms.public_splits import mapped_rows, signs
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.printed_gradients import Array, PrintedGradients
+from dpadmm.reproduce.contenders.public_splits import mapped_rows, signs
 from dpadmm.reproduce.exhibit import Case, Numbers
 from dpadmm.reproduce.true_epsilon import sampled
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.printed_gradients import Array, PrintedGradients
-from dpadmm.reproduce.algorithms.public_splits import mapped_rows, signs
-from dpadmm.reproduce.algorithms.valid_solver import coverage
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.printed_gradients import Array, PrintedGradients
+from dpadmm.reproduce.contenders.public_splits import mapped_rows, signs
+from dpadmm.reproduce.contenders.valid_solver import coverage
 from dpadmm.reproduce.exhibit import Case, Numbers
 from dpadmm.reproduce.true_epsilon import model_perturbation
 

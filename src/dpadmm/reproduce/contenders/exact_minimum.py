@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.public_splits import mapped_rows, signs
-from dpadmm.reproduce.algorithms.valid_solver import coverage
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.public_splits import mapped_rows, signs
+from dpadmm.reproduce.contenders.valid_solver import coverage
 from dpadmm.reproduce.exhibit import Case, Numbers
 from dpadmm.solvers.exact_minimiser import solve_exactly
 

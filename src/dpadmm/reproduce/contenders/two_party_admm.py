@@ -15,15 +15,15 @@ import numpy as np
 
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.problem import Problem
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.printed_gradients import Array, PrintedGradients
-from dpadmm.reproduce.algorithms.public_splits import mapped_rows, signs
-from dpadmm.reproduce.algorithms.valid_solver import coverage
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.printed_gradients import Array, PrintedGradients
+from dpadmm.reproduce.contenders.public_splits import mapped_rows, signs
+from dpadmm.reproduce.contenders.valid_solver import coverage
 from dpadmm.reproduce.exhibit import Case, Numbers
 
 
 @dataclass(frozen=True)
-class ConsensusADMM:
+class TwoPartyADMM:
     """Valid at (ε, min(δ, 1/n²)), replace-one.
 
     Parameters

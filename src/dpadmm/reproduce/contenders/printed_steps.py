@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpadmm.reproduce.algorithms.linear_panel import LinearPanel
-from dpadmm.reproduce.algorithms.valid_solver import ValidSolver
+from dpadmm.reproduce.contenders.linear_panel import LinearPanel
+from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Case, Numbers
 
 

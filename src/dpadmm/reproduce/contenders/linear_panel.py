@@ -13,7 +13,7 @@ from dpadmm.preparation.sparse_precision import edges_of
 from dpadmm.problem import L1, Constraint, Problem
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.losses import HuberisedHinge, Logistic
-from dpadmm.reproduce.algorithms.public_splits import PublicRows, SplitKind, mapped_rows, public_rows, signs
+from dpadmm.reproduce.contenders.public_splits import PublicRows, SplitKind, mapped_rows, public_rows, signs
 from dpadmm.reproduce.exhibit import Case
 from dpadmm.solvers.exact_minimiser import objective
 
