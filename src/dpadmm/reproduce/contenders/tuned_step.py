@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from dpadmm.reproduce.contenders.valid_solver import ValidSolver
 from dpadmm.reproduce.exhibit import Case, Numbers
 
-STEPS = (0.05, 0.15, 0.5, 2.0)
+STEPS = (0.005, 0.015, 0.05, 0.15, 0.5, 2.0)
 
 
 @dataclass(frozen=True)

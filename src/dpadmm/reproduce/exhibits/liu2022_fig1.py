@@ -27,8 +27,8 @@ EXHIBIT = PlottedExhibit(
     promise="invalid",
     privacy=PRIVACY + " Smoothing itself is post-processing and changes no promise.",
     setting=SETTING + GRAPH_SETTING + " All lines are valid at the stated ε. The step of the paper is not given: it "
-    "is 1/(2g), the longest its theorem allows, for all ν alike; and for each ν by itself the best of several, chosen "
-    "by the objective on the training rows, which no user may do without paying for it (dotted).",
+    "is 1/(2g), the longest its theorem allows, for all ν alike; and for each ν by itself the best of six from 0.005 "
+    "to 2, chosen by the objective on the training rows, which no user may do without paying for it (dotted).",
     panels=panels("graph", tables=("covtype", "w8a")),
     x=EPSILONS,
     metrics=METRICS,
