@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dpadmm.files import replacing
 from dpadmm.reproduce.bookshelf import exhibit_names, find_exhibit
+from dpadmm.reproduce.code_digest import library_digest
 from dpadmm.reproduce.exhibit import Exhibit, PlottedExhibit
 from dpadmm.reproduce.line_plots import epsilon_text
 from dpadmm.reproduce.numbers_file import ExhibitNumbers
@@ -82,7 +83,8 @@ def index_page(papers: Sequence[Paper], everything: Sequence[Reproduced]) -> str
         *_auto_summary(everything),
         "## How it was run",
         "",
-        "Times are those of all measurements one after the other, on a machine that may have had other work to do.",
+        "Times are those of all measurements one after the other, on a machine that may have had other work to do. "
+        "“Earlier code”: files that compute have changed since, so that the numbers of today's code may differ.",
         "",
         *_table(("experiment", "mode", "seeds", "time of all runs", "with"), map(_how, everything)),
         "",
@@ -217,7 +219,8 @@ def _how(one: Reproduced) -> tuple[str, ...]:
     fewest, most = numbers.seeds
     seeds = str(most) if fewest == most else f"{fewest} to {most}"
     mode = ("quick" if numbers.quick else "full") + (", not complete" if _shortfall(one) else "")
-    tools = f"dpadmm {made.get('dpadmm')} ({made.get('code')}), NumPy {made.get('numpy')}; {made.get('machine')}"
+    age = "" if made.get("code") == library_digest()[:12] else ", earlier code"
+    tools = f"dpadmm {made.get('dpadmm')} ({made.get('code')}{age}), NumPy {made.get('numpy')}; {made.get('machine')}"
     return (_link(one), mode, seeds, _duration(numbers.seconds), tools)
 
 
