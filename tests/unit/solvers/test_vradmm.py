@@ -12,9 +12,9 @@ from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows
-from dpadmm.solvers.base import run
+from dpadmm.solvers.base import Setting, run
 from dpadmm.solvers.exact_minimiser import objective, solve_exactly
-from dpadmm.solvers.vradmm import VRADMM
+from dpadmm.solvers.vradmm import LEAST_FRACTION, MOST_FRACTION, VRADMM, usual_fraction
 
 RNG = np.random.default_rng(5)
 N, D = 300, 4
@@ -44,6 +44,15 @@ class TestPublicClip:
     def test_other_shares_are_refused(self, share):
         with pytest.raises(InvalidParameter, match="clip_fraction"):
             solver(clip_fraction=share)
+
+    def test_by_default_it_follows_the_features_and_the_way_of_an_epoch(self):
+        few, many = (Problem(Logistic(), L1(1e-3), Constraint.identity(d)) for d in (25, 10_000))
+        assert usual_fraction(few, 0.0) == pytest.approx(0.1)
+        assert usual_fraction(many, 0.0) == LEAST_FRACTION
+        ways = [usual_fraction(few, way) for way in (0.0, 40.0, 80.0, 160.0, 1e9)]
+        assert ways == sorted(ways)
+        assert len(set(ways[1:4])) == 3
+        assert ways[-1] == MOST_FRACTION
 
     def test_given_options_win(self):
         chosen = {"clip_fraction": 0.5, "epochs": 7, "expected_clip": 0.2, "averaging": "last"}
@@ -81,8 +90,8 @@ class TestConvexLoss:
 class ClippedWithoutNoise:
     """What the private oracle would answer if its noise were zero."""
 
-    def __init__(self):
-        self.rows = LocalRows(X, Y, Logistic())
+    def __init__(self, rows=X, labels=Y):
+        self.rows = LocalRows(rows, labels, Logistic())
 
     def gradient(self, x, kind="gradient"):
         return as_numbers(self.rows.gradient_sum(x, 1.0, WHOLE)) / N
@@ -97,16 +106,41 @@ def test_a_small_clip_leaves_the_optimum_where_it_was():
     assert objective(PROBLEM, X, Y, found) - objective(PROBLEM, X, Y, solve_exactly(PROBLEM, X, Y)) < 1e-5
 
 
+class TestLongEpochs:
+    """Where noise is small an epoch goes far, and tightly clipped differences no longer hold it."""
+
+    rows = np.abs(np.random.default_rng(5).normal(size=(N, D))) + 0.5
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    labels = np.where(np.random.default_rng(6).random(N) < expit(6 * (rows[:, 0] - rows[:, 1])), 1.0, -1.0)
+
+    def gap(self, n_rows, mu, **chosen):
+        setting = Setting(n_rows, mu, 2.0, 1.0, n_rows**-0.5)
+        solver = VRADMM.default(PROBLEM, setting, round(n_rows**0.5), **chosen)
+        found = run(solver, PROBLEM, ClippedWithoutNoise(self.rows, self.labels)).coefficients
+        best = solve_exactly(PROBLEM, self.rows, self.labels)
+        return objective(PROBLEM, self.rows, self.labels, found) - objective(PROBLEM, self.rows, self.labels, best)
+
+    @pytest.mark.parametrize(("n_rows", "mu"), [(30_000, 0.03), (30_000, 0.1), (300_000, 0.03)])
+    def test_the_default_arrives(self, n_rows, mu):
+        assert self.gap(n_rows, mu) < 1e-5
+
+    def test_a_clip_of_a_twentieth_swings_away(self):
+        assert self.gap(30_000, 0.1, clip_fraction=0.05) > 0.1
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
-def test_defaults_are_level_with_those_of_dp_sadmm(epsilon):
+@pytest.mark.parametrize("options", [{}, {"convexity": "strong"}])
+def test_defaults_are_level_with_those_of_dp_sadmm(epsilon, options):
     rng = np.random.default_rng(1)
     rows = np.clip(rng.normal(size=(6000, 12)) / 4, -1, 1)
     labels = np.where(rng.random(6000) < expit(rows @ np.linspace(-8, 8, 12)), 1, -1)
 
     def loss(name, seed):
-        model = DPLogisticRegression(epsilon, 1e-6, solver=name, classes=[-1, 1], random_state=seed).fit(rows, labels)
+        penalty = {"penalty": "l2", "alpha": 1e-4, "solver_options": options} if options else {}
+        model = DPLogisticRegression(epsilon, 1e-6, solver=name, classes=[-1, 1], random_state=seed, **penalty)
+        model.fit(rows, labels)
         return np.mean(np.logaddexp(0.0, -labels * model.decision_function(rows)))
 
-    gaps = [loss("dp-vradmm", seed) - loss("dp-sadmm", seed) for seed in range(6)]
+    gaps = [loss("dp-vradmm", seed) - loss("dp-sadmm", seed) for seed in range(20)]
     assert np.mean(gaps) < 0.01
