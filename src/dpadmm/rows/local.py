@@ -22,7 +22,7 @@ from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.lengths import Matrix
-from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.losses.base import Loss, kernel_of
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.curvature_sums import curved, require_curvature
@@ -466,4 +466,4 @@ def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
 
 def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
     """The loss as kernels know it; of a loss they do not know, its slope, which the NumPy twins can call."""
-    return loss.kernel or (loss.slope, 0.0)
+    return kernel_of(loss) or (loss.slope, 0.0)

@@ -15,7 +15,7 @@ from dpadmm.kernels import loss_codes
 from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.privacy.questions import JointMoments, RowMoments
 from dpadmm.privacy.sampling import Batch
-from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.losses.base import Loss, kernel_of
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.curvature_sums import require_curvature
@@ -277,7 +277,8 @@ def _margins(mapped: Tensor, point: Tensor) -> Tensor:
 
 def _target_type(loss: Loss) -> type[np.generic]:
     """Class numbers are indices on a device."""
-    return np.int64 if loss.kernel is not None and loss.kernel[0] == loss_codes.SOFTMAX else np.float64
+    kernel = kernel_of(loss)
+    return np.int64 if kernel is not None and kernel[0] == loss_codes.SOFTMAX else np.float64
 
 
 def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
@@ -297,9 +298,10 @@ def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
         share = weight / folded(weight.clone())[:, None]
         return share - torch.zeros_like(share).scatter_(1, target, 1.0)
 
-    if loss.kernel is None:
+    kernel = kernel_of(loss)
+    if kernel is None:
         raise UnsupportedProblem(f"loss {loss.name!r} on a device", "a loss of the library", "pass X.cpu()")
-    code, parameter = loss.kernel
+    code, parameter = kernel
     known: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
         loss_codes.LOGISTIC: logistic,
         loss_codes.SOFTMAX: softmax,
