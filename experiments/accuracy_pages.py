@@ -17,26 +17,29 @@ from typing import Any
 
 import numpy as np
 
-from experiments import whitened
+from experiments import variance_reduction, whitened
 from experiments.accuracy import (
     DATASETS,
     EPSILONS,
     IMAGES,
+    ORACLE,
     RESULTS,
     SHUFFLED,
     SIGNAL_FREE,
     SOLVERS,
     Score,
     scores,
+    stored_as,
 )
 from experiments.accuracy_text import DETAILS, INTRODUCTION, SHUFFLED_TEXT, SHUFFLED_TITLE
 from experiments.common import commonest, mean_and_error, train_test
 
 PEERS = Path("results/peers.json")
 PAGE, DETAILS_PAGE = Path("docs/accuracy.md"), Path("docs/accuracy-details.md")
-NOT_RUN = "–"
+NOT_RUN, NO_PRIVACY = "–", "Without privacy"
 PLAIN, WHITENED = whitened.PLAIN, whitened.WHITENED
 ORACLES = (WHITENED, PLAIN)
+EARLIER_ORACLE = "oracle dp-gd"
 CLEAR = 2.0
 """A mean difference of so many standard errors counts as a win or a loss."""
 ROUNDED = 3e-5
@@ -72,6 +75,8 @@ def on_page(text: str) -> Page:
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("## "):
             section, header = line[3:], []
+        elif line.startswith(f"{NO_PRIVACY}: "):
+            found[section, NO_PRIVACY] = {NO_PRIVACY: line.removeprefix(f"{NO_PRIVACY}: ").removesuffix(".")}
         elif line.startswith("| ") and not header:
             header = cells
         elif line.startswith("| "):
@@ -97,6 +102,9 @@ class Cached:
     def read(cls, keep: bool) -> Cached:
         files = (RESULTS, whitened.RESULTS, PEERS)
         ours, oracles, peers = (json.loads(file.read_text()) if file.exists() else {} for file in files)
+        for key, measured in variance_reduction.stored().items():
+            name, epsilon, seed, solver = key.split("|")
+            ours[f"{name}|{stored_as(solver)}|{epsilon}|{seed}"] = measured[:2]
         return cls(ours, oracles, peers, on_page(DETAILS_PAGE.read_text()) if keep else {})
 
     def cells(self, name: str, epsilon: float) -> Cells:
@@ -104,6 +112,7 @@ class Cached:
         cells = {method: show(scores(self.ours, name, method, epsilon)) for method in methods}
         for oracle in ORACLES:
             cells[oracle] = show(_starting(self.oracles, f"{name}|{epsilon}|{oracle}|"))
+        cells[EARLIER_ORACLE] = show(max((scores(self.ours, name, tried, epsilon) for tried in ORACLE), key=_mean))
         cells["auto, add-remove"] = show(scores(self.ours, name, "auto, add-remove", epsilon))
         for peer in ("opacus", "diffprivlib"):
             outcomes = _starting(self.peers, f"{name}|{peer}|{epsilon}|")
@@ -112,9 +121,12 @@ class Cached:
 
     def without_privacy(self, name: str) -> str:
         if f"{name}|none" not in self.ours:
-            return NOT_RUN
-        accuracy, auc = self.ours[f"{name}|none"]
-        return f"{accuracy:.4f}" + (f" ({auc:.3f})" if auc else "")
+            return self.kept.get((name, NO_PRIVACY), {}).get(NO_PRIVACY, NOT_RUN)
+        return show([self.ours[f"{name}|none"]])
+
+
+def _mean(found: list[Score]) -> float:
+    return float(np.mean([accuracy for accuracy, _ in found])) if found else 0.0
 
 
 def _starting(results: dict[str, Any], key: str) -> list[Any]:
@@ -142,16 +154,16 @@ def standing(shown: Page, title: str, rival: Callable[[Cells], str]) -> str:
     found = gains(shown, rival)
     wins, losses = sum(z > CLEAR for *_, z in found), sum(z < -CLEAR for *_, z in found)
     mean = float(np.mean([lead for _, lead, _ in found])) if found else math.nan
-    return f"| {title} | {mean:+.4f} | {wins} | {len(found) - wins - losses} | {losses} |"
+    return f"| {title} | {mean:+.4f} | {len(found)} | {wins} | {len(found) - wins - losses} | {losses} |"
 
 
 def page(cached: Cached, shown: Page) -> str:
-    lines = [INTRODUCTION.rstrip(), "", "| compared with | mean gain of `auto` | wins | ties | losses |"]
-    lines += ["|---|---|---|---|---|"]
+    lines = [INTRODUCTION.rstrip(), "", "| compared with | mean gain of `auto` | cells | wins | ties | losses |"]
+    lines += ["|---|---|---|---|---|---|"]
     lines += [standing(shown, "the best other solver", lambda cells: cells[runner_up(cells)])]
     lines += [standing(shown, oracle, lambda cells, oracle=oracle: cells[oracle]) for oracle in ORACLES]
     for name in DATASETS:
-        lines += ["", f"## {name}", "", f"Without privacy: {cached.without_privacy(name)}.", ""]
+        lines += ["", f"## {name}", "", f"{NO_PRIVACY}: {cached.without_privacy(name)}.", ""]
         lines += [f"| ε | auto | best other solver | {' | '.join(ORACLES)} |", "|---" * 5 + "|"]
         for epsilon in EPSILONS:
             cells = shown[name, str(epsilon)]
@@ -178,7 +190,7 @@ def details(cached: Cached, shown: Page) -> str:
     lines = [DETAILS.rstrip()]
     for name in DATASETS:
         first = shown[name, str(EPSILONS[0])]
-        lines += ["", f"## {name}", "", f"Without privacy: {cached.without_privacy(name)}.", ""]
+        lines += ["", f"## {name}", "", f"{NO_PRIVACY}: {cached.without_privacy(name)}.", ""]
         lines += ["| ε | " + " | ".join(first) + " |", "|---" * (1 + len(first)) + "|"]
         lines += [f"| {epsilon} | " + " | ".join(shown[name, str(epsilon)].values()) + " |" for epsilon in EPSILONS]
     return "\n".join([*lines, *signal_free(cached)]) + "\n"

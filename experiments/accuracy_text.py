@@ -34,8 +34,8 @@ fifth of the iterates averaged, four clips and six lengths of the way. "Whitened
 noisy second moment and then clips, adds noise and steps in the coordinates which that moment whitens, with one of two
 floors for its eigenvalues. The best of 48 settings (given coordinates) or 288 (whitened) by mean accuracy on the *test*
 rows of three seeds (w8a, covtype and bio_train: two; mnist: one, and 16 or 32 settings) is run again with ten other
-seeds (covtype: five, mnist: two). No user can choose like this. The page [over many splits](splits.md) has an older
-oracle with fewer settings.
+seeds (covtype: five, mnist: two). No user can choose like this. "Oracle dp-gd" is an earlier one with thirty settings,
+chosen and shown by the same seeds; the page [over many splits](splits.md) has it too.
 
 **Other columns.** The last three columns are under the easier add-remove relation: `auto`, for comparison; Opacus (ten
 epochs of DP-SGD, covtype three and mnist five, clip 1, step 2, Poisson batches of 512); and diffprivlib, which promises

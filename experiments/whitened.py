@@ -133,7 +133,7 @@ def descend(
     clips = np.array([each.clip for each in tried], dtype=np.float32) * math.sqrt(np.mean(lengths**2))
     curvature = 0.25 * float(np.linalg.eigvalsh(rows.T @ rows / n)[-1])
     steps = np.array([each.travel for each in tried], dtype=np.float32) * ((1 - MOMENTUM) / STEPS / curvature)
-    noise = DISTANCE * clips * math.sqrt(STEPS) / (n * mu)
+    noise = noise_widths(clips, n, mu)
     point = np.zeros((d, columns, len(tried)), dtype=np.float32)
     velocity, sums = np.zeros_like(point), [np.zeros_like(point) for _ in AVERAGED]
     for step in range(STEPS):
@@ -144,6 +144,11 @@ def descend(
             if step >= (1 - share) * STEPS:
                 total += point
     return sums
+
+
+def noise_widths(clips: Array, n_rows: int, mu: float) -> Array:
+    """Standard deviation of the noise on each of STEPS mean gradients that spend μ together."""
+    return DISTANCE * clips * math.sqrt(STEPS) / (n_rows * mu)
 
 
 def clipped_mean(rows: Array, lengths: Array, slope: Array, clips: Array) -> Array:
