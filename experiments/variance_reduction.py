@@ -39,13 +39,17 @@ Chosen = tuple[dict[str, Any], dict[str, Any]]
 """Options of the solver, and constants of its rules."""
 SETTINGS: dict[str, Chosen] = {
     "the rule": ({}, {}),
-    "worst-case clip, 10 epochs": ({"clip_fraction": 1.0, "expected_clip": 1.0, "averaging": "tail"}, {"EPOCHS": 10}),
+    "as printed, 10 epochs": (
+        {"clip_fraction": 1.0, "expected_clip": 1.0, "averaging": "tail", "snapshots": "mean"},
+        {"EPOCHS": 10},
+    ),
     "worst-case clip": ({"clip_fraction": 1.0, "expected_clip": 1.0}, {}),
     "clip always a twentieth": ({"clip_fraction": 0.05, "expected_clip": 0.05}, {}),
     "clip grows twice as fast": ({}, {"SNAPSHOT_REACH": 50.0}),
     "clip grows half as fast": ({}, {"SNAPSHOT_REACH": 200.0}),
-    "the way of dp-sadmm": ({}, {"TRAVEL": {"general": 1.0, "strong": 2.0}}),
-    "a longer way": ({}, {"TRAVEL": {"general": 1.3, "strong": 2.6}}),
+    "the way of dp-sadmm": ({}, {"TRAVEL": 1.0}),
+    "a longer way": ({}, {"TRAVEL": 1.3}),
+    "snapshots at means": ({"snapshots": "mean"}, {}),
     "average half": ({}, {"AVERAGED": 0.5}),
     "average a tenth": ({}, {"AVERAGED": 0.1}),
     "50 epochs": ({}, {"EPOCHS": 50}),

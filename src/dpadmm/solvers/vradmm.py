@@ -29,9 +29,8 @@ from dpadmm.solvers.step_after_gradient import Iterate, Tail
 
 EPOCHS, AVERAGED = 100, 1 / 3
 """Snapshots, and the share of the epochs that is averaged where the noise sets the step."""
-TRAVEL = {"general": 1.2, "strong": 2.4}
-"""The way the steps go together, in units of `Setting.travel`: more, because the last third of it is averaged, and
-twice as much where an epoch starts again at the mean of the one before."""
+TRAVEL = 1.1
+"""The way the steps go together, in units of `Setting.travel`: more, because the last third of it is averaged."""
 LEAST_FRACTION, MOST_FRACTION, USUAL_MARGIN, SNAPSHOT_REACH = 0.05, 0.5, 0.5, 100.0
 """All were chosen on training rows (`python -m experiments.variance_reduction`)."""
 
@@ -90,6 +89,9 @@ class VRADMM(Traits):
         Which epoch means are averaged; the paper takes "all" (general) or "last" (strong).
     total_steps : int or None
         Stop after this many steps, in the middle of the last epoch if need be; None runs every epoch to its end.
+    snapshots : {"mean", "last"}
+        Where the next snapshot is taken: at the mean of the epoch, as in the paper, or where the epoch ended. There
+        differences start at zero, and gradients are not half an epoch old; `default` takes "last".
     beta, convexity, smoother
         As in DP-SADMM. "strong" restarts each epoch at the snapshot with dual −(1/β)pinv(Aᵀ)p̂.
     """
@@ -105,6 +107,7 @@ class VRADMM(Traits):
     averaging: admm.Averaging = "tail"
     convexity: Literal["general", "strong"] = "general"
     total_steps: int | None = None
+    snapshots: Literal["mean", "last"] = "mean"
     smoother: Smoother = field(default_factory=Identity)
 
     name: ClassVar[str] = "dp-vradmm"
@@ -125,7 +128,7 @@ class VRADMM(Traits):
             raise InvalidParameter(
                 f"clip_fraction={self.clip_fraction:g}", "a number above 0 and at most 1", "choose a smaller share"
             )
-        admm.require_known(averaging=self.averaging, convexity=self.convexity)
+        admm.require_known(averaging=self.averaging, convexity=self.convexity, snapshots=self.snapshots)
 
     @property
     def steps(self) -> int:
@@ -141,13 +144,12 @@ class VRADMM(Traits):
         if "gradient_clip" in chosen:
             raise InvalidParameter("gradient_clip as an option", "clip_norm of the fit", "pass clip_norm instead")
         steps, epochs = chosen.pop("steps", None), count("epochs", chosen.pop("epochs", EPOCHS), minimum=1)
-        factor = TRAVEL.get(chosen.get("convexity", "general"), 1.0)
-        usual = admm.sampled_steps(problem, setting, batch_size, admm.LONGEST_STEP / factor)
+        usual = admm.sampled_steps(problem, setting, batch_size, admm.LONGEST_STEP / TRAVEL)
         whole = usual if steps is None else count("steps", steps, minimum=1)
         inner = count("inner_steps", chosen.pop("inner_steps", math.ceil(whole / min(epochs, whole))), minimum=1)
         if steps is not None:
             epochs = math.ceil(steps / inner)
-        travel = factor * setting.travel(problem)
+        travel = TRAVEL * setting.travel(problem)
         tight = usual_fraction(problem, travel / epochs)
         fraction = number("clip_fraction", chosen.pop("clip_fraction", tight), strict=True)
         expected_clip = number("expected_clip", chosen.pop("expected_clip", fraction / 2), strict=True)
@@ -163,6 +165,7 @@ class VRADMM(Traits):
             "clip_fraction": fraction,
             "expected_clip": expected_clip,
             "averaging": _averaged(step_size, problem),
+            "snapshots": "last",
         }
         return cls(**{**fields, **chosen})
 
@@ -203,7 +206,7 @@ class VRADMM(Traits):
         return admm.release(problem, state.average, self.beta, self.steps)
 
     def _take_snapshot(self, state: VRADMMState, problem: Problem, oracle: Oracle) -> VRADMMState:
-        snapshot = state.epoch.mean.x if state.t else state.point.x
+        snapshot = state.epoch.mean.x if state.t and self.snapshots == "mean" else state.point.x
         gradient = oracle.gradient(snapshot, "snapshot")
         point = state.point
         if self.convexity == "strong":

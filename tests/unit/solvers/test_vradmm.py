@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -85,6 +87,42 @@ class TestConvexLoss:
         for _ in range(50):
             x, z = 3 * RNG.normal(size=(2, D))
             assert (self.differences(x) - self.differences(z)) @ (x - z) >= -1e-9
+
+
+class TestSnapshots:
+    """Where they are taken: an epoch's gradients are those of its own snapshot."""
+
+    def asked(self, **chosen):
+        seen = []
+
+        class Noted(ClippedWithoutNoise):
+            def gradient(self, x, kind="gradient"):
+                seen.append(("snapshot", x.copy()))
+                return super().gradient(x)
+
+            def difference(self, x, anchor, clip_norm, kind="difference"):
+                seen.append(("difference", x.copy(), anchor.copy(), clip_norm))
+                return super().difference(x, anchor, clip_norm)
+
+        run(solver(gradient_clip=1.0, **chosen), PROBLEM, Noted())
+        return seen
+
+    def test_at_the_last_iterate_differences_start_at_zero(self):
+        seen = self.asked(snapshots="last")
+        for before, after in pairwise(seen):
+            if before[0] == "snapshot":
+                np.testing.assert_array_equal(after[1], before[1])
+                assert after[3] == 0
+
+    def test_at_the_mean_they_do_not(self):
+        seen = self.asked(snapshots="mean")
+        starts = [after[3] for before, after in pairwise(seen) if before[0] == "snapshot"]
+        assert starts[0] == 0
+        assert all(clip > 0 for clip in starts[1:])
+
+    def test_elsewhere_is_refused(self):
+        with pytest.raises(InvalidParameter, match="snapshots"):
+            solver(snapshots="best")
 
 
 class ClippedWithoutNoise:
