@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.questions import DIFFERENCE, SNAPSHOT, ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.rows.lattice_sum import as_numbers
@@ -71,7 +72,7 @@ class TestConvexLoss:
 
     def differences(self, x):
         rows = LocalRows(X, Y, Logistic())
-        return as_numbers(rows.difference_sum(x, self.anchor, 0.5, self.clip, WHOLE))
+        return as_numbers(rows.ask(GradientDifference(1.0), (x, self.anchor, self.clip), WHOLE))
 
     def by_hand(self, x):
         lengths = np.linalg.norm(X, axis=1)
@@ -96,13 +97,9 @@ class TestSnapshots:
         seen = []
 
         class Noted(ClippedWithoutNoise):
-            def gradient(self, x, kind="gradient"):
-                seen.append(("snapshot", x.copy()))
-                return super().gradient(x)
-
-            def difference(self, x, anchor, clip_norm, kind="difference"):
-                seen.append(("difference", x.copy(), anchor.copy(), clip_norm))
-                return super().difference(x, anchor, clip_norm)
+            def ask(self, kind, *at):
+                seen.append((kind, *at))
+                return super().ask(kind, *at)
 
         run(solver(gradient_clip=1.0, **chosen), PROBLEM, Noted())
         return seen
@@ -110,13 +107,13 @@ class TestSnapshots:
     def test_at_the_last_iterate_differences_start_at_zero(self):
         seen = self.asked(snapshots="last")
         for before, after in pairwise(seen):
-            if before[0] == "snapshot":
+            if before[0] == SNAPSHOT:
                 np.testing.assert_array_equal(after[1], before[1])
                 assert after[3] == 0
 
     def test_at_the_mean_they_do_not(self):
         seen = self.asked(snapshots="mean")
-        starts = [after[3] for before, after in pairwise(seen) if before[0] == "snapshot"]
+        starts = [after[3] for before, after in pairwise(seen) if before[0] == SNAPSHOT]
         assert starts[0] == 0
         assert all(clip > 0 for clip in starts[1:])
 
@@ -131,11 +128,9 @@ class ClippedWithoutNoise:
     def __init__(self, rows=X, labels=Y):
         self.rows = LocalRows(rows, labels, Logistic())
 
-    def gradient(self, x, kind="gradient"):
-        return as_numbers(self.rows.gradient_sum(x, 1.0, WHOLE)) / N
-
-    def difference(self, x, anchor, clip_norm, kind="difference"):
-        return as_numbers(self.rows.difference_sum(x, anchor, 1.0, clip_norm, WHOLE)) / N
+    def ask(self, kind, *at):
+        question = GradientDifference(2.0) if kind == DIFFERENCE else ClippedGradient(1.0)
+        return as_numbers(self.rows.ask(question, at, WHOLE)) / N
 
 
 def test_a_small_clip_leaves_the_optimum_where_it_was():
