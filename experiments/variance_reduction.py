@@ -156,14 +156,23 @@ def pairs(results: dict[str, list[float]], name: str, epsilon: float) -> list[tu
     return found
 
 
+def gain_cell(gains: list[float]) -> str:
+    """Mean, standard error where it can be known, and number of seeds."""
+    if not gains:
+        return "–"
+    mean, error = mean_and_error(gains)
+    spread = f" ± {error:.4f}" if len(gains) > 1 else ""
+    return f"{mean:+.4f}{spread} ({len(gains)})".replace("-", "−")
+
+
 def table(results: dict[str, list[float]], measure: int) -> str:
-    """Mean gain and standard error, in Markdown."""
+    """Mean gains, in Markdown."""
     lines = ["| ε | " + " | ".join(DATASETS) + " |", "|---" * (1 + len(DATASETS)) + "|"]
     for epsilon in EPSILONS:
         cells = []
         for name in DATASETS:
             gains = [other[measure] - base[measure] for base, other in pairs(results, name, epsilon)]
-            cells.append("{:+.4f} ± {:.4f}".format(*mean_and_error(gains)).replace("-", "−") if gains else "–")
+            cells.append(gain_cell(gains))
         lines.append(f"| {epsilon:g} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
