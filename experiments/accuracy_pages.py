@@ -40,6 +40,8 @@ NOT_RUN, NO_PRIVACY = "–", "Without privacy"
 PLAIN, WHITENED = whitened.PLAIN, whitened.WHITENED
 ORACLES = (WHITENED, PLAIN)
 EARLIER_ORACLE = "oracle dp-gd"
+FEWEST_SEEDS = 3
+"""Cells of `experiments.variance_reduction` with fewer are not shown."""
 CLEAR = 2.0
 """A mean difference of so many standard errors counts as a win or a loss."""
 ROUNDED = 3e-5
@@ -102,8 +104,11 @@ class Cached:
     def read(cls, keep: bool) -> Cached:
         files = (RESULTS, whitened.RESULTS, PEERS)
         ours, oracles, peers = (json.loads(file.read_text()) if file.exists() else {} for file in files)
-        for key, measured in variance_reduction.stored().items():
+        stored = variance_reduction.stored()
+        for key, measured in stored.items():
             name, epsilon, seed, solver = key.split("|")
+            if len(variance_reduction.pairs(stored, name, float(epsilon))) < FEWEST_SEEDS:
+                continue
             ours[f"{name}|{stored_as(solver)}|{epsilon}|{seed}"] = measured[:2]
         return cls(ours, oracles, peers, on_page(DETAILS_PAGE.read_text()) if keep else {})
 
