@@ -23,7 +23,8 @@ RULE = (
     "At each point (panel and ε) two curves are compared by the mean over seeds. A difference of more than two "
     "standard errors is a win or a loss, any other a tie. A finding is confirmed if there are wins at at least half "
     "of the points and losses at at most a tenth of them, confirmed in part if wins outnumber losses, and not "
-    "confirmed otherwise. A point with one seed decides nothing."
+    "confirmed otherwise. A point with one seed decides nothing. With two or three seeds a standard error is known "
+    "badly, so that such verdicts are provisional."
 )
 
 
