@@ -106,6 +106,9 @@ class Question(Generic[A]):
         Whether it is asked in the coordinates of the table or in those chosen last.
     reads_all : bool
         Whether every row takes part, whatever the sampler of a fit.
+    persons : bool
+        Whether the proof of `reach` uses nothing but how long a contribution is, and how far apart two of them are.
+        Then it holds for means over the rows of a person (docs/proofs/persons.md), and plans for persons may ask it.
 
     Formal guarantees
     -----------------
@@ -123,6 +126,7 @@ class Question(Generic[A]):
     proof: ClassVar[str | None] = None
     frame: ClassVar[Frame] = "table"
     reads_all: ClassVar[bool] = True
+    persons: ClassVar[bool] = False
 
     def reach(self, relation: Relation) -> float:
         """Sensitivity of the sum divided by the distance of the relation."""

@@ -38,6 +38,7 @@ class CentredScore(Question[float]):
     clip: float
 
     name: ClassVar[str] = "centred-score"
+    persons: ClassVar[bool] = True
 
     def reach(self, relation: Relation) -> float:
         return self.clip
