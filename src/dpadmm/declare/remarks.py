@@ -125,12 +125,8 @@ def remarks_on(
     if hopeless := outlook(budget, n_rows):
         words = sentence.outlook(hopeless, unit)
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
-        said.append(
-            Remark(
-                TooSmallBudget,
-                {"outlook": words, "rows": rows if budget.delta * rows < 1 else None, "units": unit.plural},
-            )
-        )
+        reachable = rows if budget.delta * rows < 1 else None
+        said.append(Remark(TooSmallBudget, {"outlook": words, "rows": reachable, "units": unit.plural}))
     return tuple(said)
 
 
