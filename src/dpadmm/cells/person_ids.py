@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from dpadmm.cells.target_columns import one_column
 from dpadmm.errors import InvalidData
 
 
-class PersonNumbers(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class PersonNumbers:
     """Private but for `count`: the number of the person whose row it is, −1 for a row without an id."""
 
     of_row: NDArray[np.intp]
@@ -27,8 +29,9 @@ def numbered(ids: Any, n_rows: int) -> PersonNumbers:
 
     Examples
     --------
-    >>> numbered(["a", "b", None, "a"], 4)
-    PersonNumbers(of_row=array([ 0,  1, -1,  0]), count=2)
+    >>> found = numbered(["a", "b", None, "a"], 4)
+    >>> found.of_row.tolist(), found.count
+    ([0, 1, -1, 0], 2)
     """
     column = _one_column(ids)
     if len(column) != n_rows:

@@ -91,9 +91,9 @@ def clip_vectors(vectors: Array, size: float) -> Array:
     For sizes of at least `SMALLEST_CLIP` each vector returned has norm at most `size` and depends on its own row alone.
     Its entries have the signs they had, and none is further from zero.
     """
-    flat = vectors.reshape(len(vectors), -1)
-    if not flat.size:
+    if not vectors.size:
         return vectors
+    flat = vectors.reshape(len(vectors), -1)
     finite = np.logical_and.reduce(np.isfinite(flat), axis=1)
     flat = np.where(finite[:, None], flat, 0.0)
     peaks = np.abs(flat).max(axis=1)

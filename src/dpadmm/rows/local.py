@@ -185,7 +185,7 @@ class LocalRows:
         return self._view(turned, chosen), factors
 
     def _view(self, rows: Array, chosen: Chosen) -> ArrayView:
-        return ArrayView(rows, self._target[chosen], self._loss, self._row_norm, lambda: _as_given(self._X[chosen]))
+        return ArrayView(rows, self._target[chosen], self._loss, self._row_norm, lambda: rows_as_given(self._X[chosen]))
 
     def _gradient(self, question: ClippedGradient, at: At, batch: Batch) -> Array:
         x, clip_norm, rows = at[0], question.clip, batch.rows
@@ -487,7 +487,7 @@ class LocalRows:
     """Fast ways, by type of question."""
 
 
-def _as_given(part: Any) -> Array:
+def rows_as_given(part: Any) -> Array:
     """Rows dense and in float64."""
     return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,10 +37,11 @@ from dpadmm.problem.scores import Score
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.array_view import ArrayView
 from dpadmm.rows.lattice_sum import Sum
-from dpadmm.rows.local import LocalRows, as_given, require_moderate
+from dpadmm.rows.local import LocalRows, require_moderate, rows_as_given
 from dpadmm.rows.owned import Gathered, Owned
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.person_vectors import PersonVectors
+from dpadmm.rows.protocol import Rows
 from dpadmm.rows.tree_sum import TreeSum
 from dpadmm.rows.wide import margins, turned_rows
 
@@ -89,7 +91,7 @@ class PersonRows:
         self._owned = Owned(np.where(table.factors != 0, persons.of_row, -1), persons.count)
         self._share = self._owned.shares(table.n_rows) * (1.0 if weights is None else np.clip(weights, 0.0, 1.0))
         self._map: Array | SpikedMap | None = None
-        self._weighed = tuple(self._parts())
+        self._weighed: tuple[Rows, ...] = tuple(self._parts())
         columns = () if loss.outputs == 1 else (loss.outputs,)
         self.n_rows, self.space = persons.count, Space((table.n_features, *columns), table.n_features)
 
@@ -98,8 +100,8 @@ class PersonRows:
             raise QueryRefused(f"{question.name!r} is asked of single rows, not of persons")
         if question.frame == "table" and self._map is not None:
             raise QueryRefused(f"{question.name!r} is asked in the coordinates of the table")
-        way = self.WAYS.get(type(question), PersonRows._means_of_contributions)
-        return way(self, question, at, batch)
+        way = self.WAYS.get(type(question))
+        return self._means_of_contributions(question, at, batch) if way is None else way(self, question, at, batch)
 
     def transformed(self, matrix: Array | SpikedMap) -> PersonRows:
         """The rows Pᵀ row. The mean of Pᵀ a is Pᵀ of the mean, so that only lengths are new."""
@@ -109,13 +111,6 @@ class PersonRows:
         require_moderate(size * self._row_norm)
         seen: PersonRows = copy.copy(self)
         seen._map = matrix
-        seen.space = (
-            self.space
-            if isinstance(matrix, SpikedMap)
-            else self.space._replace(
-                point_shape=(matrix.shape[1], *self.space.point_shape[1:]), n_features=matrix.shape[1]
-            )
-        )
         if not isinstance(matrix, SpikedMap):
             seen._weighed = tuple(part.transformed(matrix) for part in self._weighed)
         return seen
@@ -142,6 +137,8 @@ class PersonRows:
     def _weighed_sum(self, question: Question[Any], at: At, batch: Batch) -> Sum:
         """Σ wᵢcᵢ: the mean over each person's rows, summed over persons, as one weighted sum over all rows."""
         _require_all(question, batch)
+        if question.frame == "seen" and isinstance(self._map, SpikedMap):
+            raise QueryRefused("a wide table has no second moment to give")
         total = TreeSum()
         for part in self._weighed:
             total.add(np.asarray(part.ask(question, at, batch)))
@@ -166,8 +163,12 @@ class PersonRows:
 
     def _view(self, rows: NDArray[np.intp]) -> ArrayView:
         mapped = turned_rows(self._table.block(rows), self._map)
-        view = ArrayView(mapped, self._target[rows], self._loss, self._row_norm, lambda: as_given(self._table.X[rows]))
+        raw = partial(self._raw, rows)
+        view = ArrayView(mapped, self._target[rows], self._loss, self._row_norm, raw)
         return view if self._score is None else view.with_score(self._score)
+
+    def _raw(self, rows: NDArray[np.intp]) -> Array:
+        return rows_as_given(self._table.X[rows])
 
     # -- gradients: the mean over a person's rows, then clipped ------------------------------------------------------
 
