@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -80,7 +81,7 @@ class ArrayView:
         return np.asarray(np.add.reduce(vectors, axis=1))
 
     def joined(self, parts: Iterable[Array]) -> Array:
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+        return np.concatenate([part.reshape(len(part), math.prod(part.shape[1:])) for part in parts], axis=1)
 
 
 def clip_vectors(vectors: Array, size: float) -> Array:
