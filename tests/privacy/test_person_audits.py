@@ -22,7 +22,7 @@ SUMMING = [name for name in SOLVERS if not SOLVERS[name].hidden]
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("solver", SUMMING)
 def test_no_solver_is_refuted_by_a_person_of_fifty_rows(solver, relation):
-    result = audit_solver(solver, 1.0, runs=400, relation=relation, random_state=1, unit="person")
+    result = audit_solver(solver, 1.0, runs=200, relation=relation, random_state=1, unit="person")
     assert not result.refuted
 
 
@@ -33,6 +33,7 @@ def test_no_solver_is_refuted_by_many_runs(solver):
     assert not audit_solver(solver, 1.0, runs=5000, random_state=2, unit="person").refuted
 
 
+@pytest.mark.slow
 def test_an_audit_of_persons_sees_nearly_all_there_is_to_see():
     result = audit_solver("full-admm", 1.0, runs=2000, random_state=3, unit="person")
     assert 0.6 < result.lower_bound < 1.0
@@ -87,9 +88,9 @@ def test_drawing_rows_instead_of_persons_is_refuted(monkeypatch):
         random_state=7,
     )
     tables = [of_persons(each) for each in worst_pair(20, Relation.ADD_REMOVE)]
-    assert not audit_fit(model, *tables, runs=1500).refuted
+    assert not audit_fit(model, *tables, runs=700).refuted
     monkeypatch.setattr(PersonRows, "ask", by_rows)
-    assert audit_fit(model, *tables, runs=1500).refuted
+    assert audit_fit(model, *tables, runs=700).refuted
 
 
 def persons(count=400):
@@ -105,15 +106,20 @@ def fitted(**changes):
     return DPLogisticRegression(**chosen).fit(X, y, person=ids)
 
 
+FEW_QUERIES = {"solver": "full-admm", "steps": 3}
+LEARNED = {**FEW_QUERIES, "row_norm": None, "bounds": PrivateQuantileClipper(bounds=(-4, 4), rounds=3, share=0.2)}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"solver": "dp-vradmm", "steps": 20, "batch_size": 100},
-        {"relation": "add-remove", "n_rows": 400},
-        {"row_norm": None, "bounds": PrivateQuantileClipper(bounds=(-4, 4), share=0.2)},
+        FEW_QUERIES,
+        LEARNED,
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"relation": "add-remove", "n_rows": 400}, marks=pytest.mark.slow),
+        pytest.param({"solver": "dp-vradmm", "steps": 20, "batch_size": 100}, marks=pytest.mark.slow),
     ],
-    ids=["auto", "variance reduction", "add-remove", "learned bounds"],
+    ids=["full data", "learned bounds", "auto", "add-remove", "variance reduction"],
 )
 def test_saved_models_are_attacked_by_a_person(changes):
     model = fitted(**changes)
@@ -123,11 +129,12 @@ def test_saved_models_are_attacked_by_a_person(changes):
 
 
 def test_counts_without_weights_are_refuted_on_a_saved_model(monkeypatch):
-    model = fitted(row_norm=None, bounds=PrivateQuantileClipper(bounds=(-4, 4), share=0.2))
+    model = fitted(**LEARNED)
     monkeypatch.setattr(Owned, "shares", lambda self, n_rows: np.ones(n_rows))
     assert audit_model(model, runs=200, random_state=9).refuted
 
 
+@pytest.mark.slow
 def test_searches_are_attacked_by_a_person():
     X, y, ids = persons()
     model = DPLogisticRegression(1.0, 1e-3, classes=[0, 1], row_norm=2.0, penalty="l1")

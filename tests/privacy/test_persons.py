@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +21,14 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import QUESTIONS, ClippedGradient, CountsBelow, HiddenWalk, SecondMoment
+from dpadmm.privacy.questions import (
+    QUESTIONS,
+    ClippedGradient,
+    CountsBelow,
+    GradientDifference,
+    HiddenWalk,
+    SecondMoment,
+)
 from dpadmm.privacy.sampling import Batch, Everything, Poisson
 from dpadmm.privacy.unit import Unit
 from dpadmm.problem import Huber, Logistic, Softmax, Squared
@@ -27,7 +36,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
-from dpadmm.rows.owned import LONGEST_PIECE, Owned
+from dpadmm.rows.owned import PIECE_ROWS, Owned
 from dpadmm.rows.packed import PackedRows
 
 from .persons import CLIP, SCORE, asked, one_person, rows_of, table_of
@@ -91,6 +100,13 @@ def test_every_question_that_persons_may_be_asked_is_tried_here():
     names = {question.name for question, _ in asked(np.random.default_rng(0), Logistic(), 3, 4)}
     assert names == {name for name in QUESTIONS if QUESTIONS[name].persons}
     assert not HiddenWalk.persons
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_nothing_is_no_further_from_a_contribution_than_two_contributions_may_lie_apart(loss):
+    """What the theorem needs to fill up weights with zeros."""
+    for question, _ in asked(np.random.default_rng(0), loss, 3, 4):
+        assert question.reach(Relation.ADD_REMOVE) <= 2 * question.reach(Relation.REPLACE_ONE)
 
 
 class Planted:
@@ -253,20 +269,25 @@ def test_places_and_other_persons_do_not_move_a_persons_vector():
     """The vector of one person has the same bits whoever stands before it, and however many."""
     rng = np.random.default_rng(5)
     one = one_person(Logistic(), rng, FIFTY, 6)
-    x, question, batch = rng.normal(size=7), ClippedGradient(1e3), Batch(np.array([0]))
-    for csr in (False, True):
+    x, batch = rng.normal(size=7), Batch(np.array([0]))
+    spiked = SpikedMap(rng.uniform(0.1, 10.0, 7), rng.normal(size=7), 0.01)
+    dense, difference = rng.normal(size=(7, 7)), (GradientDifference(0.02), (x, -x, 0.001))
+    gradient = ClippedGradient(0.01), (x,)
+    tried = [(None, *gradient), (spiked, *gradient), (dense, *difference)]
+    for csr, (matrix, question, at) in product((False, True), tried):
         answers = set()
         for before in (0, 1, 3, 17, 300):
             others = [one_person(Logistic(), rng, before, 6)] if before else []
             X, y, who = table_of([*others, one])
             mine = np.where(who == len(others), 0, 1)
             rows = rows_of(X, y, mine, len(others) + 1, Logistic(), to_csr=sparse.csr_matrix if csr else (lambda X: X))
-            answers.add(rows.ask(question, (x,), batch).tobytes())
+            seen = rows if matrix is None else rows.transformed(matrix)
+            answers.add(seen.ask(question, at, batch).tobytes())
         assert len(answers) == 1
 
 
 def test_a_person_of_more_rows_than_fit_together_is_one_person(monkeypatch):
-    monkeypatch.setattr("dpadmm.rows.owned.LONGEST_PIECE", 7)
+    monkeypatch.setattr("dpadmm.rows.owned.PIECE_ROWS", 7)
     monkeypatch.setattr("dpadmm.rows.person_rows.HELD_ENTRIES", 20)
     rng = np.random.default_rng(6)
     persons = [one_person(Logistic(), rng, size, 3) for size in (2, FIFTY, 1, 8, 7, 30, 3)]
@@ -274,7 +295,7 @@ def test_a_person_of_more_rows_than_fit_together_is_one_person(monkeypatch):
     questions = asked(rng, Logistic(), 3, 4)
     found = [pieces.ask(question, at, ALL) for question, at in questions]
     monkeypatch.undo()
-    assert LONGEST_PIECE > FIFTY
+    assert PIECE_ROWS > FIFTY
     whole = rows_of(*table_of(persons), 7, Logistic(), score=SCORE)
     for (question, at), answer in zip(questions, found, strict=True):
         np.testing.assert_allclose(np.ravel(answer), np.ravel(whole.ask(question, at, ALL)), rtol=1e-9, atol=1e-12)

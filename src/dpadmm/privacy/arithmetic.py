@@ -36,8 +36,10 @@ NOMINAL_MARGIN = 4
 """How many times more rows than declared a table may have where their number is secret."""
 PART_ROWS = 1 << 22
 """Rows of a table of persons whose sums are added up as rows are, at most; sums of such parts are added in a tree."""
+PIECE_ROWS = 1 << 16
+"""Rows of one person that are added up one after another, at most; sums of such pieces are added in a tree."""
 TREE_DEPTH = 48
-"""Additions on the way through such a tree, at most."""
+"""Additions on the way through a tree, at most."""
 RESERVED_SHARE = 1e-6
 """Part of δ set aside for the distance between discrete and rounded Gaussian noise."""
 LARGEST_EXACT_WIDTH = 2048
@@ -96,7 +98,8 @@ def summation_error(rows: int, features: int, condition: float = 1.0, unit: Unit
     """
     if unit is not Unit.ROW:
         most = max(rows, PART_ROWS)
-        depth = LONGEST_RUN + math.ceil(most / shortest_run(features)) + TREE_DEPTH + 16.0 * (features + 8.0) ** 1.5
+        runs = PIECE_ROWS + LONGEST_RUN + math.ceil(most / shortest_run(features))
+        depth = runs + 2 * TREE_DEPTH + 16.0 * (features + 8.0) ** 1.5
         return float(1.01 * depth * UNIT_ROUNDOFF * 2.0 * condition * rows)
     depth = min(rows, LONGEST_RUN) + math.ceil(rows / shortest_run(features)) + 8.0 * (features + 8.0) ** 1.5
     return float(1.01 * depth * UNIT_ROUNDOFF * 2.0 * condition * rows)

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Places = NDArray[np.intp]
+from dpadmm.privacy.arithmetic import PIECE_ROWS
 
-LONGEST_PIECE = 1 << 16
-"""Rows of one person that are added up together, at most; a person with more of them is added up in pieces."""
+Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +83,11 @@ class Owned:
             before = int(after[first - 1]) if first else 0
             fitting = int(np.searchsorted(after, before + most_rows, side="right"))
             last = min(max(fitting, first + 1), first + most_persons)
-            if sizes[first] > LONGEST_PIECE:
+            if sizes[first] > PIECE_ROWS:
                 yield from self._alone(first, int(starts[first]), int(sizes[first]))
                 first += 1
                 continue
-            long = np.flatnonzero(sizes[first:last] > LONGEST_PIECE)
+            long = np.flatnonzero(sizes[first:last] > PIECE_ROWS)
             last = first + int(long[0]) if len(long) else last
             yield self._together(slice(first, last), starts[first:last], sizes[first:last])
             first = last
@@ -99,7 +98,7 @@ class Owned:
         return Gathered(persons, self._rows[places], ends, continued=False)
 
     def _alone(self, person: int, start: int, size: int) -> Iterator[Gathered]:
-        for begin in range(0, size, LONGEST_PIECE):
-            length = min(LONGEST_PIECE, size - begin)
+        for begin in range(0, size, PIECE_ROWS):
+            length = min(PIECE_ROWS, size - begin)
             rows = self._rows[start + begin : start + begin + length]
             yield Gathered(slice(person, person + 1), rows, np.array([0, length]), begin + length < size)

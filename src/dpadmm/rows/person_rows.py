@@ -142,7 +142,7 @@ class PersonRows:
         total = TreeSum()
         for part in self._weighed:
             total.add(np.asarray(part.ask(question, at, batch)))
-        return total.sum
+        return np.asarray(total.sum)
 
     def _means_of_contributions(self, question: Question[Any], at: At, batch: Batch) -> Sum:
         """Of any other question: each row's contribution clipped, then the mean over each person's rows."""
@@ -159,7 +159,7 @@ class PersonRows:
         total.add(np.zeros(int(np.prod(shape))))
         for persons, means in self._means(batch, width, contributions):
             total.add(means.total(_drawn(batch, persons, len(means)))[:, 0])
-        return total.sum.reshape(shape)
+        return np.asarray(total.sum.reshape(shape))
 
     def _view(self, rows: NDArray[np.intp]) -> ArrayView:
         mapped = turned_rows(self._table.block(rows), self._map)
@@ -180,8 +180,8 @@ class PersonRows:
         x, anchor, clip = at
 
         def clipped(found: list[PersonVectors]) -> PersonVectors:
-            here, there = (each.clipped(question.gradient_clip, self._map) for each in found)
-            return here.minus(there).clipped(clip, self._map)
+            here, there = (each.clipped(question.gradient_clip, self._map, by_rows=True) for each in found)
+            return here.minus(there).clipped(clip, self._map, by_rows=True)
 
         return self._clipped_sum(batch, [x, anchor], clipped)
 
@@ -227,13 +227,12 @@ class PersonRows:
 
         `vectors(rows)` are one vector a row, (m, k), and coefficients, (m, columns): a row contributes their products.
         """
-        most, begun = max(1, HELD_ENTRIES // max(1, width)), None
+        most, begun = max(1, HELD_ENTRIES // max(1, width)), TreeSum()
         for piece in self._owned.gathered(batch.rows, most, LONGEST_RUN):
-            found = self._mean(piece, *vectors(piece.rows))
-            found = found if begun is None else begun.plus(found)
-            begun = found if piece.continued else None
-            if begun is None:
-                yield piece.persons, found
+            begun.add(self._mean(piece, *vectors(piece.rows)))
+            if not piece.continued:
+                yield piece.persons, begun.sum
+                begun = TreeSum()
 
     def _mean(self, piece: Gathered, vectors: Any, coefficients: Array) -> PersonVectors:
         return PersonVectors.weighed(vectors, coefficients * self._share[piece.rows][:, None], piece.ends)

@@ -12,6 +12,7 @@ from scipy import sparse
 from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.kernels.numpy_kernels import products
 from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.wide import turned_rows
 
 Array = NDArray[np.float64]
 Map = Array | SpikedMap | None
@@ -52,20 +53,22 @@ class PersonVectors:
         """Some of the columns."""
         return PersonVectors(self.parts[which])
 
-    def plus(self, other: PersonVectors) -> PersonVectors:
+    def __add__(self, other: PersonVectors) -> PersonVectors:
         return PersonVectors([mine + its for mine, its in zip(self.parts, other.parts, strict=True)])
 
     def minus(self, other: PersonVectors) -> PersonVectors:
         return PersonVectors([mine - its for mine, its in zip(self.parts, other.parts, strict=True)])
 
-    def clipped(self, clip: float, seen: Map) -> PersonVectors:
+    def clipped(self, clip: float, seen: Map, by_rows: bool = False) -> PersonVectors:
         """Each person's vector v scaled so that ‖Pᵀv‖ ≤ clip; zero where its length is no finite number.
+
+        With `by_rows` no length depends on where a vector stands, not even in its last bits; that takes longer.
 
         Formal guarantees
         -----------------
         Lengths are never taken to be shorter than they are, rounding included, for every P (docs/proofs/persons.md).
         """
-        lengths = np.sqrt(sum(_squared_lengths(part, seen) for part in self.parts))
+        lengths = np.sqrt(sum(_squared_lengths(part, seen, by_rows) for part in self.parts))
         with np.errstate(all="ignore"):
             factors = np.fmin(1.0, clip * SAFETY / lengths)
         factors[~np.isfinite(lengths) | (factors < SMALLEST_SCALE)] = 0.0
@@ -76,11 +79,15 @@ class PersonVectors:
         return np.column_stack([_total(_scaled(part, drawn)) for part in self.parts])
 
 
+def _dense(matrix: Any) -> Array:
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+
+
 def _plain(matrix: Any) -> Any:
     return sparse.csr_matrix(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
 
 
-def _squared_lengths(vectors: Any, seen: Map) -> Array:
+def _squared_lengths(vectors: Any, seen: Map, by_rows: bool) -> Array:
     """‖Pᵀv‖² of each vector, or a little more; not finite where an entry, or the square, is not."""
     if seen is None:
         return _summed_squares(vectors)
@@ -89,8 +96,9 @@ def _squared_lengths(vectors: Any, seen: Map) -> Array:
         lengths, size = seen.row_norms(_summed_squares(_times(vectors, seen.scale)), along), seen.norm_bound
     else:
         size = float(np.linalg.norm(seen))
-        rounding = (seen.shape[0] + 8) * np.finfo(np.float64).eps * size
-        lengths = np.sqrt(_summed_squares(vectors @ seen)) + rounding * np.sqrt(_summed_squares(vectors))
+        rounding = 2.0 * (seen.shape[0] + 8) * np.finfo(np.float64).eps * size
+        turned = turned_rows(_dense(vectors), seen) if by_rows else vectors @ seen
+        lengths = np.sqrt(_summed_squares(turned)) + rounding * np.sqrt(_summed_squares(vectors))
     return np.asarray((lengths + SHORTEST * size) ** 2)
 
 

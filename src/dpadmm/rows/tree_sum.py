@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
+from typing import Any
 
 
 class TreeSum:
     """Parts added like the digits of a binary counter: 2⁴⁷ of them pass through at most 48 additions each.
 
+    Parts are arrays, or whatever else `+` adds.
+
     Examples
     --------
     >>> total = TreeSum()
     >>> for part in range(5):
-    ...     total.add(np.array([float(part)]))
+    ...     total.add(part)
     >>> total.sum
-    array([10.])
+    10
     """
 
     def __init__(self) -> None:
-        self._partial: list[Array | None] = []
+        self._partial: list[Any] = []
 
-    def add(self, part: Array) -> None:
+    def add(self, part: Any) -> None:
         """One part more."""
         for level, held in enumerate(self._partial):
             if held is None:
@@ -33,7 +32,7 @@ class TreeSum:
         self._partial.append(part)
 
     @property
-    def sum(self) -> Array:
+    def sum(self) -> Any:
         """Of all parts so far, of which there must be one."""
         held = [part for part in self._partial if part is not None]
         total = held[0]
