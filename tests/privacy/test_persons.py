@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV
+from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV, kernels
 from dpadmm.cells.person_ids import PersonNumbers, numbered
 from dpadmm.errors import InvalidData, InvalidParameter, PromiseBroken, QueryRefused, UnsupportedProblem
 from dpadmm.oracles.gate import Gate
@@ -31,7 +31,7 @@ from dpadmm.privacy.questions import (
 )
 from dpadmm.privacy.sampling import Batch, Everything, Poisson
 from dpadmm.privacy.unit import Unit
-from dpadmm.problem import Huber, Logistic, Softmax, Squared
+from dpadmm.problem import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import make_streams
@@ -86,6 +86,14 @@ def furthest(rng, loss, d=3, wild=True, tables=3, to_csr=lambda X: X):
     return worst
 
 
+@pytest.fixture(params=["numpy", "compiled"], scope="module")
+def engine(request):
+    """For what has to hold for the kernels of both engines."""
+    with kernels.use(request.param):
+        yield
+
+
+@pytest.mark.usefixtures("engine")
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), loss=st.sampled_from(LOSSES), csr=st.booleans(), wild=st.booleans())
 def test_no_person_moves_a_sum_further_than_a_row_may(seed, loss, csr, wild):
@@ -219,12 +227,14 @@ def test_fast_ways_are_the_means_of_the_contributions(loss):
             )
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("loss", [*LOSSES, HuberisedHinge()], ids=str)
 def test_a_gradient_is_the_mean_over_a_persons_rows_and_clipped_once(loss):
     rng = np.random.default_rng(3)
     persons = [one_person(loss, rng, int(rng.integers(1, 9)), 3) for _ in range(30)]
     X, y, who = table_of(persons)
-    rowmap = RowMap(1.0, True)
+    y = np.where(y > 0, 1.0, -1.0) if isinstance(loss, HuberisedHinge) else y
+    rowmap = RowMap.declare(1.0, True, (-5.0, 9.0), 3)
     rows, mapped = rows_of(X, y, who, 30, loss, rowmap), PackedRows.of(rowmap, X).block(slice(None))
     for matrix in (np.eye(4), rng.normal(size=(4, 4))):
         x = rng.normal(size=(4,) if loss.outputs == 1 else (4, loss.outputs))
@@ -265,6 +275,7 @@ def test_samplers_draw_persons():
         rows.ask(SecondMoment(), (), Batch(np.array([1])))
 
 
+@pytest.mark.usefixtures("engine")
 def test_places_and_other_persons_do_not_move_a_persons_vector():
     """The vector of one person has the same bits whoever stands before it, and however many."""
     rng = np.random.default_rng(5)

@@ -197,7 +197,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         prepared = self.prepare(table, y, public_weight, person, session.afford)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
-        sizes = [work_of(query, features, table) for query in recipe.plan.queries]
+        sizes = [work_of(query, features, table, unit=recipe.plan.unit) for query in recipe.plan.queries]
         engine = kernels.choose(*sizes)
         settings = [self.get_params(deep=False)]
         budget, number, unit = recipe.plan.budget, recipe.plan.n_rows, recipe.plan.unit

@@ -109,9 +109,9 @@ class LocalRows:
     ) -> None:
         self._hold(X if isinstance(X, PackedRows) else PackedRows.of_mapped(X))
         self._target = np.asarray(target)
-        self._columns = _kernel_target(self._target)
+        self._columns = kernel_target(self._target)
         self._loss = loss
-        self._code, self._parameter = _kernel_loss(loss)
+        self._code, self._parameter = kernel_loss(loss)
         self._has_code = isinstance(self._code, int)
         self._measure(self._table.norms)
         self._row_norm = row_norm
@@ -242,7 +242,7 @@ class LocalRows:
         return self._gram(self._row_norm)
 
     def _below(self, question: CountsBelow, at: At) -> Array:
-        """Exact: halves of whole numbers. Rows that count as zero count for nothing, others for one, whatever their weight."""
+        """Halves of whole numbers. Rows that count as zero count for nothing, others for one, whatever their weight."""
         (thresholds,), alive = at, self._table.factors != 0
         if thresholds.shape[1] != self._X.shape[1]:
             raise QueryRefused("the plan's counts are of other features than the table's")
@@ -521,12 +521,12 @@ def _within_one(weights: NDArray[Any]) -> Array:
     return np.clip(kept, 0.0, 1.0, out=kept)
 
 
-def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
+def kernel_target(target: NDArray[Any]) -> NDArray[Any]:
     """Targets as a kernel takes them, (columns, n): float64, or int8 where the caller knows them to be so small."""
     kind = np.int8 if target.dtype == np.int8 else np.float64
     return np.ascontiguousarray(target.reshape(len(target), -1).T, dtype=kind)
 
 
-def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
+def kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
     """The loss as kernels know it; of a loss they do not know, its slope, which the NumPy twins can call."""
     return loss.kernel or (loss.slope, 0.0)

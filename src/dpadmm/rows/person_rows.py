@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpadmm import kernels
 from dpadmm.cells.person_ids import PersonNumbers
 from dpadmm.errors import QueryRefused
+from dpadmm.kernels import numpy_kernels
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.privacy.arithmetic import PART_ROWS
 from dpadmm.privacy.questions import (
@@ -37,7 +39,7 @@ from dpadmm.problem.scores import Score
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.array_view import ArrayView
 from dpadmm.rows.lattice_sum import Sum
-from dpadmm.rows.local import LocalRows, require_moderate, rows_as_given
+from dpadmm.rows.local import LocalRows, kernel_loss, kernel_target, require_moderate, rows_as_given
 from dpadmm.rows.owned import Gathered, Owned
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.person_vectors import PersonVectors
@@ -46,6 +48,8 @@ from dpadmm.rows.tree_sum import TreeSum
 from dpadmm.rows.wide import margins, turned_rows
 
 Array = NDArray[np.float64]
+
+Mean = Callable[[Gathered], PersonVectors]
 
 HELD_ENTRIES = 1 << 16
 """Entries of rows, or of their contributions, that are held together."""
@@ -90,6 +94,8 @@ class PersonRows:
         self._persons, self._own_weights, self._score = persons, weights, score
         self._owned = Owned(np.where(table.factors != 0, persons.of_row, -1), persons.count)
         self._share = self._owned.shares(table.n_rows) * (1.0 if weights is None else np.clip(weights, 0.0, 1.0))
+        self._columns = kernel_target(self._target)
+        self._code, self._parameter = kernel_loss(loss)
         self._map: Array | SpikedMap | None = None
         self._weighed: tuple[Rows, ...] = tuple(self._parts())
         columns = () if loss.outputs == 1 else (loss.outputs,)
@@ -150,14 +156,14 @@ class PersonRows:
         shape = question.contributions(self._view(none), at).shape[1:]
         width = max(self.space.n_features, int(np.prod(shape)))
 
-        def contributions(rows: NDArray[np.intp]) -> tuple[Array, Array]:
-            view = self._view(rows)
+        def mean(piece: Gathered) -> PersonVectors:
+            view = self._view(piece.rows)
             found = view.clipped(question.contributions(view, at), clip)
-            return found.reshape(len(rows), -1), np.ones((len(rows), 1))
+            return self._mean(piece, found.reshape(len(piece.rows), -1), np.ones((len(piece.rows), 1)))
 
         total = TreeSum()
         total.add(np.zeros(int(np.prod(shape))))
-        for persons, means in self._means(batch, width, contributions):
+        for persons, means in self._means(batch, width, mean):
             total.add(means.total(_drawn(batch, persons, len(means)))[:, 0])
         return np.asarray(total.sum.reshape(shape))
 
@@ -190,20 +196,37 @@ class PersonRows:
     ) -> Array:
         """Σ over the persons of the batch of what is made of their mean gradients at the points."""
         outputs = self._loss.outputs
-        placed = [(x if self._map is None else self._map @ x) for x in points]
-
-        def gradients(rows: NDArray[np.intp]) -> tuple[Any, Array]:
-            mapped, target = self._stored(rows), self._target[rows]
-            slopes = [self._loss.slope(margins(mapped, x), target).reshape(len(rows), outputs) for x in placed]
-            return mapped, np.nan_to_num(np.concatenate(slopes, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
-
+        mean = self._mean_gradient([x if self._map is None else self._map @ x for x in points])
         total = TreeSum()
         total.add(np.zeros((self._table.n_features, outputs)))
-        for persons, means in self._means(batch, self._width, gradients):
+        for persons, means in self._means(batch, self._width, mean):
             each = clipped([means.columns(slice(k * outputs, (k + 1) * outputs)) for k in range(len(points))])
             total.add(each.total(_drawn(batch, persons, len(means))))
         found = total.sum if outputs > 1 else total.sum[:, 0]
         return np.asarray(found if self._map is None else self._map.T @ found)
+
+    def _mean_gradient(self, points: list[Array]) -> Mean:
+        """What makes mean gradients at points in the coordinates of the table: the kernels, where they can."""
+        by_kernels = self._loss.outputs == 1 and not sparse.issparse(self._table.X)
+        return partial(self._mean_by_kernels if by_kernels else self._mean_by_products, points)
+
+    def _mean_by_products(self, points: list[Array], piece: Gathered) -> PersonVectors:
+        mapped, target = self._stored(piece.rows), self._target[piece.rows]
+        slopes = [self._loss.slope(margins(mapped, x), target).reshape(len(target), -1) for x in points]
+        usable = np.nan_to_num(np.concatenate(slopes, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+        return self._mean(piece, mapped, usable)
+
+    def _mean_by_kernels(self, points: list[Array], piece: Gathered) -> PersonVectors:
+        table = self._table
+        constant = np.array(points)[:, -1:] if table.intercept else np.zeros((len(points), 1))
+        features = table.X.shape[1]
+        placed = np.concatenate([np.array(points)[:, :features], constant], axis=1)
+        means = np.empty((len(piece.ends) - 1, len(points), features + 1))
+        kernel = kernels.active().person_means if isinstance(self._code, int) else numpy_kernels.person_means
+        bounds, rule = (table.lower, table.upper, table.inverse), (self._code, self._parameter)
+        shares = self._share[piece.rows]
+        kernel(table.X, *bounds, table.factors, self._columns, piece.rows, piece.ends, shares, placed, *rule, means)
+        return PersonVectors([means[:, k, : table.n_features] for k in range(len(points))])
 
     def _stored(self, rows: NDArray[np.intp]) -> Any:
         """Mapped rows in float64, sparse where the table is."""
@@ -220,21 +243,17 @@ class PersonRows:
 
     # -- persons -----------------------------------------------------------------------------------------------------
 
-    def _means(
-        self, batch: Batch, width: int, vectors: Callable[[NDArray[np.intp]], tuple[Any, Array]]
-    ) -> Iterator[tuple[slice, PersonVectors]]:
-        """Means over the rows of each person of the batch, some persons at a time.
-
-        `vectors(rows)` are one vector a row, (m, k), and coefficients, (m, columns): a row contributes their products.
-        """
+    def _means(self, batch: Batch, width: int, mean: Mean) -> Iterator[tuple[slice, PersonVectors]]:
+        """Means over the rows of each person of the batch, some persons at a time."""
         most, begun = max(1, HELD_ENTRIES // max(1, width)), TreeSum()
         for piece in self._owned.gathered(batch.rows, most, LONGEST_RUN):
-            begun.add(self._mean(piece, *vectors(piece.rows)))
+            begun.add(mean(piece))
             if not piece.continued:
                 yield piece.persons, begun.sum
                 begun = TreeSum()
 
     def _mean(self, piece: Gathered, vectors: Any, coefficients: Array) -> PersonVectors:
+        """Of one vector a row, (m, k), and coefficients, (m, columns): a row contributes their products."""
         return PersonVectors.weighed(vectors, coefficients * self._share[piece.rows][:, None], piece.ends)
 
     WAYS: ClassVar[dict[type, Callable[[Any, Any, At, Batch], Sum]]] = {
