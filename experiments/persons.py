@@ -5,7 +5,7 @@ Run `python -m experiments.persons`. Every way promises (ε, 1/N²) to each of N
 - "one row": one row of each person, drawn at random, and a promise to rows;
 - "group": at most four rows of each person, and a promise to rows that is four times as strong (group privacy);
 - "person": all rows, `fit(X, y, person=ids)`;
-- "person, half clip": the same with half the default clip.
+- "person, half clip": the same with half the usual clip, which makes another solver than `auto` stand in.
 
 "rows" promises privacy to single rows only and stands for comparison. Every seed simulates its own table, and scores a
 fit on 3000 new persons, each of whom counts once. Lower is better: log-loss, or mean squared error.
