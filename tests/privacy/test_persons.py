@@ -499,7 +499,7 @@ def test_a_person_with_fifty_rows_weighs_what_a_person_with_one_does():
     """Class weights, too: a person never weighs more than one."""
     X, y, ids = many()
     model = DPLogisticRegression(**MODEL, class_weight={0: 1.0, 1: 3.0})
-    rows = model.prepare(X, y, person=np.where(np.arange(len(y)) < 50, "id 0", ids)).rows
+    _, rows = model.prepare(X, y, person=np.where(np.arange(len(y)) < 50, "id 0", ids))
     assert max(np.bincount(rows._persons.of_row, weights=rows._share)) <= 1.0
 
 
