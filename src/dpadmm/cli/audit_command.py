@@ -161,7 +161,7 @@ def audit(
             "steps": steps,
             "unit": unit,
         }
-        _refuse_together("a model folder", one_run=one_run, unit=unit, **claim, **of_a_table)
+        _refuse_together("a model folder", one_run=one_run, **claim, **of_a_table)
         results: dict[str, Any] = _audited_model(model_dir, runs, confidence, seed, picture, json)
     elif epsilon is None:
         raise InvalidParameter(
