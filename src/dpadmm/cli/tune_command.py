@@ -111,11 +111,11 @@ def carry_out(request: TuneRequest, space: dict[str, list[Any]]) -> None:
 def _carry_out(request: TuneRequest, space: dict[str, list[Any]], training: Training) -> None:
     schema = declared_schema(request)
     search = _declared_search(request, space, schema)
+    number, unit = declared_number(request, schema)
     # A dry run shows the cost first. What the ledger refuses here is refused again after the cost was printed.
     with suppress(BudgetExceeded) if request.dry_run else nullcontext():
-        search.check()
+        search.check(unit)
     classes = len((schema.target.classes if schema.target else None) or ()) or 2
-    number, unit = declared_number(request, schema)
     if number is not None:
         _tell_cost(request, search, search.plan(number, schema.n_features, classes, unit))
     if request.dry_run:

@@ -169,8 +169,11 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         training = plan.bases[0].n_rows
         return remarks_on(plan.base_budget, training, settings, training / plan.n_rows, unit=plan.unit)
 
-    def check(self) -> None:
-        """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
+    def check(self, unit: str = "row") -> None:
+        """Refuse what can be refused without a table, a total beyond what the ledger has left included.
+
+        `unit` is "person" if `fit` will be given the ids of the persons.
+        """
         self._require_plain()
         self._budget()
         self._require_granular()
@@ -181,7 +184,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         check_share(self.validation)
         session = self._session()
         if self._model().ledger is not None:
-            session.afford(self._least_plan())
+            session.afford(self._least_plan(fit_unit(unit)))
 
     def _require_plain(self) -> None:
         require_plain(self.get_params(deep=False))
@@ -252,15 +255,15 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             steps = BudgetedSteps.of(model.bounds, model.graph, model.penalty, X.shape[1])
             steps.require_usable(sparse.issparse(X))
 
-    def _least_plan(self) -> SearchPlan:
+    def _least_plan(self, unit: Unit) -> SearchPlan:
         """A search of one Gaussian, at a little less than the budget: what is refused here is refused later too."""
         budget = self._budget()
         least = Budget(LEAST * budget.epsilon, budget.delta, budget.relation)
 
         def bases(single: Budget) -> tuple[Plan, ...]:
-            return (calibrate(single, [Request(GRADIENT, 1, ClippedGradient(1.0))], Everything(), 1),)
+            return (calibrate(single, [Request(GRADIENT, 1, ClippedGradient(1.0))], Everything(), 1, unit=unit),)
 
-        return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant)
+        return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant, unit)
 
     # -- the search ----------------------------------------------------------------------------------------------
 
@@ -279,7 +282,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
 
     def _fit(self, table: Any, y: Any, public_weight: Any, person: Any) -> Self:
         require_nothing_learned_before(self)
-        self.check()
+        self.check("row" if person is None else "person")
         model, session = self._model(), self._session()
         stream = make_selection_stream(model.random_state)
         given = in_memory(table, y, model.invalid_rows, model)
