@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV, kernels
+from dpadmm.cells.pandas_cells import cells_of
 from dpadmm.cells.person_ids import PersonNumbers, numbered
 from dpadmm.errors import InvalidData, InvalidParameter, PromiseBroken, QueryRefused, UnsupportedProblem
 from dpadmm.oracles.gate import Gate
@@ -579,6 +580,22 @@ def test_tables_of_dask_are_refused_by_name():
     X, y, ids = many()
     with pytest.raises(UnsupportedProblem, match="ids of persons for a table held by Dask"):
         DPLogisticRegression(**MODEL).fit(da.from_array(X, chunks=(200, 3)), y, person=ids)
+
+
+@pytest.mark.parametrize("odd", [None, "x", 7.5, float("nan"), True, b"7", [1, 2], object(), 2**70, 1 + 0j])
+def test_one_cell_does_not_decide_who_the_others_are(odd):
+    """In every container one id more or less leaves the rows of the others together, and apart from each other."""
+    import pandas as pd
+
+    plain: list[object] = [7, 8, 7, 9, 8, 7]
+    expected = [[0, 2, 5], [1, 4], [3]]
+    for place in range(7):
+        cells = [*plain[:place], odd, *plain[place:]]
+        others = [row for row in range(7) if row != place]
+        for held in (cells, cells_of(cells), pd.Series(cells), pd.Series(cells, dtype=object)):
+            numbers = numbered(held, 7).of_row[others].tolist()
+            rows = [[row for row, each in enumerate(numbers) if each == one] for one in dict.fromkeys(numbers)]
+            assert rows == expected
 
 
 def test_numbers_of_persons_are_those_of_their_labels():
