@@ -26,7 +26,7 @@ from dpadmm.estimators.fit_size import work_of
 from dpadmm.estimators.fit_table import MemoryTable, RemoteTable, held_elsewhere, in_memory, private_rows
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
-from dpadmm.estimators.progress_bar import progress_observer
+from dpadmm.sessions.progress_bar import progress_observer
 from dpadmm.estimators.standard_errors import Uncertain
 from dpadmm.estimators.unknown_arguments import knows_its_names
 from dpadmm.oracles.base import PrivateOracle
