@@ -1,4 +1,4 @@
-"""From noisy mean gradients to weights: the optimiser, its schedule, the smoothing and the average, none of them private."""
+"""From noisy mean gradients to weights: optimiser, schedule, smoothing and average. None of it meets a row."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from dpadmm.nn.augmented_views import Views
 from dpadmm.nn.descent import Descent, DescentRule, Make, PublicStep
 from dpadmm.nn.examples import Examples, examples_of, made_up_like
 from dpadmm.nn.network_rows import NetworkRows, as_vector
+from dpadmm.nn.public_count import public_count
 from dpadmm.nn.row_gradients import Loss
 from dpadmm.nn.rows_apart import MADE_UP_ROWS, require_layers, require_rows_apart
 from dpadmm.nn.smoothed_optimizer import require_whole
@@ -33,7 +34,6 @@ from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, default_cap
 from dpadmm.problem.checks import count, number
 from dpadmm.sessions import Session, Work
-from dpadmm.nn.public_count import public_count
 from dpadmm.sessions.progress_bar import progress_observer
 
 ALWAYS = ("network-row-by-row", "starting-weights-public", "rows-as-declared", "nothing-else-learned")
@@ -316,7 +316,9 @@ def precision_of(network: Any) -> type[np.floating[Any]]:
 
 def _sampler(rate: float, n_rows: int, relation: Relation) -> Sampler:
     if rate > 1:
-        raise InvalidParameter(f"rate={rate}", "0 < rate <= 1", "choose the expected batch size over the number of rows")
+        raise InvalidParameter(
+            f"rate={rate}", "0 < rate <= 1", "choose the expected batch size over the number of rows"
+        )
     if rate == 1:
         return Everything()
     if relation is Relation.REPLACE_ONE:

@@ -161,8 +161,7 @@ def fill(model: Any, numbers: dict[str, NDArray[Any]]) -> None:
 def _require_true(plan: Plan, privacy: PrivacyStatement) -> None:
     try:
         require_agreement(plan)
-        wrong = () if privacy.plan_digest == plan.digest else ("plan_digest",)
-        wrong = wrong or privacy.contradictions(plan)
+        wrong = privacy.contradictions(plan)
     except PromiseBroken as problem:
         raise unreadable("a network", f"whose plan does not hold ({problem})") from None
     if wrong:

@@ -1,7 +1,7 @@
 """A training on disk, in one SQLite file: killed at any moment, it goes on with the next step and fresh noise.
 
 The file holds the weights that training began with, the state of the gate and every noisy answer. All of these are
-public or released; neither rows nor noise nor the state of a generator are in it. Later weights follow from the answers.
+public or released; neither rows nor noise nor the state of a generator are in it. Later weights follow from answers.
 """
 
 from __future__ import annotations

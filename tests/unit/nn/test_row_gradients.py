@@ -100,11 +100,13 @@ def test_no_contribution_is_longer_than_the_clip(size: float) -> None:
 def test_views_are_averaged_before_the_clip() -> None:
     inputs, targets = networks.images(10)
     mirrored = Views(2, lambda images, generator: images if generator.initial_seed() % 2 else images.flip(-1))
-    model = networks.convolutional()
-    found = asked(model, (inputs, targets), 0.2, views=mirrored)
+    found = asked(networks.convolutional(), (inputs, targets), 0.2, views=mirrored)
     total = np.zeros_like(found)
     for row in range(10):
-        both = [asked(model, (view[row : row + 1], targets[row : row + 1]), 1e6) for view in (inputs, inputs.flip(-1))]
+        both = [
+            asked(networks.convolutional(), (view[row : row + 1], targets[row : row + 1]), 1e6)
+            for view in (inputs, inputs.flip(-1))
+        ]
         mean = np.mean(both, axis=0)
         total += mean * min(1.0, 0.2 * SAFETY / np.linalg.norm(mean))
     np.testing.assert_allclose(found, total, rtol=1e-3, atol=1e-5)

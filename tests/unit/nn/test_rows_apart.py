@@ -1,4 +1,4 @@
-"""Networks, losses and views that mix rows are refused before anything is charged, and so are layers without row gradients."""
+"""Networks, losses and views that mix rows are refused before anything is charged."""
 
 from __future__ import annotations
 
@@ -109,21 +109,9 @@ def test_a_wrapped_model_and_no_model_are_refused() -> None:
             networks.trained(model=model)
 
 
-def penalised(model: Any) -> Any:
-    """A loss with a penalty of the weights, which would be added without clip and noise."""
-
-    def loss(outputs: Any, targets: Any) -> Any:
-        return networks.CROSS_ENTROPY(outputs, targets) + sum((weight**2).sum() for weight in held[0].parameters())
-
-    held = [model]
-    return loss
-
-
 LOSSES = {
     "one number for each row": nn.CrossEntropyLoss(),
-    "other rows": lambda outputs, targets: (
-        networks.CROSS_ENTROPY(outputs, targets) * outputs.detach().abs().mean()
-    ),
+    "other rows": lambda outputs, targets: networks.CROSS_ENTROPY(outputs, targets) * outputs.detach().abs().mean(),
     r"shape \(rows,\)": lambda outputs, targets: networks.CROSS_ENTROPY(outputs, targets)[:, None],
 }
 

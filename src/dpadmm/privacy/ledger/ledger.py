@@ -151,8 +151,8 @@ class Ledger:
             account, fit = page.fit(receipt)
         if fit.plan.digest != plan.digest or account.dataset != self._read().standing(dataset).dataset:
             raise PromiseBroken(
-                "Got a receipt of another plan or data set. Expected that of the work which goes on. Pass the ledger and "
-                "the data set that were charged for it."
+                "Got a receipt of another plan or data set. Expected that of the work which goes on. Pass the ledger "
+                "and the data set that were charged for it."
             )
 
     def commit(self, receipt: str, spent: Event | Selection, seeded: bool = False, release: str | None = None) -> None:
