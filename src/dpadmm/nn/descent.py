@@ -87,7 +87,7 @@ class Descent:
         import torch
 
         for weight, part in zip(self._weights, _split(mean, self._weights), strict=True):
-            weight.grad = part.to(weight.device, weight.dtype).view(weight.shape)
+            weight.grad = part.to(weight.device, weight.dtype, copy=True).view(weight.shape)
         rate = float(self._inner.param_groups[0].get("lr", math.nan))
         self._optimizer.step()
         if self._scheduler is not None:

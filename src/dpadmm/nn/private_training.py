@@ -250,7 +250,7 @@ def require_installed() -> None:
     missing = [name for name in ("torch", "opacus") if find_spec(name) is None]
     if missing:
         raise UnsupportedProblem(
-            f"a training without {' and '.join(missing)}", "both PyTorch and Opacus", "pip install 'dpadmm[nn]'"
+            f"a training without {' and '.join(missing)}", "both PyTorch and Opacus", "install the extra nn: pip install 'dpadmm[nn]'"
         )
 
 
