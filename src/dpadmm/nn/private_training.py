@@ -6,22 +6,21 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpadmm.errors import InvalidParameter, UnsupportedProblem
+from dpadmm.errors import InvalidParameter
 from dpadmm.nn.augmented_views import Make as MakeView
 from dpadmm.nn.augmented_views import Views
 from dpadmm.nn.descent import Descent, DescentRule, Make, PublicStep
 from dpadmm.nn.examples import Examples, examples_of, made_up_like
+from dpadmm.nn.network_copies import precision_of, public_weights, require_installed, trainable_copy, with_weights
 from dpadmm.nn.network_rows import NetworkRows, as_vector
 from dpadmm.nn.public_count import public_count
 from dpadmm.nn.row_gradients import Loss
 from dpadmm.nn.rows_apart import MADE_UP_ROWS, require_layers, require_rows_apart
-from dpadmm.nn.smoothed_optimizer import require_whole
 from dpadmm.nn.smoothings import Smoothing
 from dpadmm.nn.trained_network import TrainedNetwork, as_npz, fill, from_npz
 from dpadmm.nn.training_record import Beginning, TrainingRecord, training_record
@@ -84,7 +83,7 @@ def fit(
     average: str | None = "ema",
     augment: int = 1,
     view: MakeView | None = None,
-    at_once: int = 512,
+    at_once: int = 256,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     resume: str | Path | None = None,
@@ -168,18 +167,24 @@ def fit(
     rule = DescentRule(optimizer, schedule, smoothing, where, average)
     views, at_once = Views(augment, view), count("at_once", at_once, minimum=1)
     budget = Budget(epsilon, delta, Relation.parse(relation))
-    Session(ledger, dataset, random_state).afford(budget)
     network = trainable_copy(model)
-    rows = examples_of(examples)
-    public_rows, assumed = public_count(n_rows, rows.n_rows, budget.relation)
-    plan = training_plan(
-        public_rows, epsilon=epsilon, delta=delta, rate=rate, steps=steps, clip=clip, relation=relation
-    )
-    Session(ledger, dataset, random_state).afford(plan)
-    rehearse(network, rows, loss, rule, views)
-    training = Training(network, rows, loss, rule, views, at_once, (*assumed, *ALWAYS))
-    with _record(resume, network) as record, progress_observer(verbose, "fit") as observe:
-        return training.carried_out(plan, record, ledger, dataset, random_state, observe)
+    with _record(resume, network) as record:
+        affordable = Session(ledger, dataset, random_state).afford
+        goes_on = record is not None and record.has_begun  # and was charged for
+        if not goes_on:
+            affordable(budget)
+        rows = examples_of(examples)
+        public_rows, assumed = public_count(n_rows, rows.n_rows, budget.relation)
+        plan = training_plan(
+            public_rows, epsilon=epsilon, delta=delta, rate=rate, steps=steps, clip=clip, relation=relation
+        )
+        if not goes_on:
+            affordable(plan)
+        rehearse(network, rows, loss, rule, views)
+        once = () if record is None else ("record-continued-once",)
+        training = Training(network, rows, loss, rule, views, at_once, (*assumed, *ALWAYS, *once))
+        with progress_observer(verbose, "fit") as observe:
+            return training.carried_out(plan, record, Session(ledger, dataset, _fresh(random_state, record)), observe)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,9 +203,7 @@ class Training:
         self,
         plan: Plan,
         record: TrainingRecord | None,
-        ledger: Any,
-        dataset: str | None,
-        seed: int | None,
+        session: Session,
         observe: Callable[[int, int], None],
     ) -> TrainedNetwork:
         """Charge the plan, ask all gradients and state what was promised."""
@@ -208,7 +211,6 @@ class Training:
         answers = [] if record is None else list(record.answers)
         if began is not None:
             fill(self.network, from_npz(began.weights, "the weights a training began with"))
-        session = Session(ledger, dataset, _fresh(seed, len(answers)))
         weights = public_weights(self.network)
         descent = self.rule.start(weights)
         with session.carrying_out(plan, receipt=None if began is None else began.receipt) as work:
@@ -245,37 +247,6 @@ class Training:
             observe(step + 1, total)
 
 
-def require_installed() -> None:
-    """Refuse to begin without PyTorch and Opacus."""
-    missing = [name for name in ("torch", "opacus") if find_spec(name) is None]
-    if missing:
-        raise UnsupportedProblem(
-            f"a training without {' and '.join(missing)}", "both PyTorch and Opacus", "install the extra nn: pip install 'dpadmm[nn]'"
-        )
-
-
-def trainable_copy(model: Any) -> Any:
-    """A copy of a network whose weights can be trained; others are refused."""
-    import torch
-
-    if not isinstance(model, torch.nn.Module) or hasattr(model, "grad_sample_hooks") or _is_wrapped(model):
-        raise InvalidParameter(
-            "a model that is no torch.nn.Module, or is wrapped by Opacus already",
-            "the module itself",
-            "pass the module from before make_private",
-        )
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
-    for weight in weights:
-        require_whole(weight)
-    if not weights or len({weight.device for weight in weights}) > 1:
-        raise UnsupportedProblem(
-            "a model without weights to train, or with weights on several devices",
-            "weights on one device, some of which require gradients",
-            "move the model to one device: model.to(...)",
-        )
-    return copy.deepcopy(model)
-
-
 def rehearse(network: Any, rows: Examples, loss: Loss, rule: DescentRule, views: Views) -> None:
     """Everything a step does, on made-up rows: what cannot work fails before anything is charged."""
     import torch
@@ -285,33 +256,6 @@ def rehearse(network: Any, rows: Examples, loss: Loss, rule: DescentRule, views:
     require_rows_apart(copy.deepcopy(network), loss, views, made_up)
     weights = public_weights(network)
     rule.start(weights).take(torch.zeros(sum(weight.numel() for weight in weights)))
-
-
-def public_weights(network: Any) -> list[Any]:
-    """Copies of the weights that are trained: they never meet a row."""
-    import torch
-
-    return [torch.nn.Parameter(weight.detach().clone()) for weight in network.parameters() if weight.requires_grad]
-
-
-def with_weights(network: Any, released: list[Any]) -> Any:
-    """A copy of the network with these weights in place of those that are trained."""
-    import torch
-
-    made = copy.deepcopy(network)
-    trained = [weight for weight in made.parameters() if weight.requires_grad]
-    with torch.no_grad():
-        for weight, value in zip(trained, released, strict=True):
-            weight.copy_(value)
-    return made
-
-
-def precision_of(network: Any) -> type[np.floating[Any]]:
-    """In which a noisy gradient reaches the weights."""
-    import torch
-
-    single = all(weight.dtype == torch.float32 for weight in network.parameters() if weight.requires_grad)
-    return np.float32 if single else np.float64
 
 
 def _sampler(rate: float, n_rows: int, relation: Relation) -> Sampler:
@@ -335,8 +279,9 @@ def _record(place: object, network: Any) -> Iterator[TrainingRecord | None]:
             yield record
 
 
-def _fresh(seed: int | None, answered: int) -> int | None:
+def _fresh(seed: int | None, record: TrainingRecord | None) -> int | None:
     """A seed that a resumed training does not share with what it resumes."""
+    answered = 0 if record is None else record.answered
     if seed is None or not answered:
         return seed
     return int(np.random.SeedSequence([count("random_state", seed), answered]).generate_state(1)[0])
@@ -346,9 +291,3 @@ def _tensor(answer: Any) -> Any:
     import torch
 
     return torch.from_numpy(np.array(answer))
-
-
-def _is_wrapped(model: Any) -> bool:
-    from opacus.grad_sample import AbstractGradSampleModule
-
-    return isinstance(model, AbstractGradSampleModule)

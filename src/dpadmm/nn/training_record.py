@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import FileProblem, PromiseBroken
 from dpadmm.files import usable_path
 from dpadmm.privacy.plan import Plan
-from dpadmm.stored_json import parse, unreadable
+from dpadmm.stored_json import parse, reading, unreadable
 
 VERSION = 1
 WHAT = "the record of a training"
@@ -99,14 +99,20 @@ class TrainingRecord:
         return None if stored is None else parse(stored, "the state of a gate")
 
     @property
-    def answers(self) -> Iterator[NDArray[Any]]:
+    def answers(self) -> list[NDArray[Any]]:
         """All answers so far, in their order."""
-        for step, (number, content) in enumerate(
-            self._connection.execute("SELECT step, answer FROM answers ORDER BY step")
-        ):
-            if number != step or not isinstance(content, bytes):
-                raise unreadable(WHAT, "without an answer to each question")
-            yield np.frombuffer(content, dtype=self._precision)
+        stored = self._connection.execute("SELECT step, answer FROM answers ORDER BY step").fetchall()
+        numbers = [number for number, _ in stored]
+        if numbers != list(range(self.answered)) or not all(isinstance(content, bytes) for _, content in stored):
+            raise unreadable(WHAT, "without an answer to each question")
+        return [np.frombuffer(content, dtype=self._precision) for _, content in stored]
+
+    @property
+    def answered(self) -> int:
+        """How many answers the gate has counted."""
+        state = self.gate_state
+        with reading("the state of a gate"):
+            return 0 if state is None else sum(answered for _, answered in state["queries"].values())
 
     def keep(self, gate_state: dict[str, Any], kind: str, answer: Any) -> None:
         """One transaction, on the disk before this returns."""

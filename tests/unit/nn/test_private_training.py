@@ -25,7 +25,7 @@ from dpadmm.errors import (  # noqa: E402
     QueryRefused,
     UnsupportedProblem,
 )
-from dpadmm.nn import Grid, Ring, load_network, private_training, training_plan  # noqa: E402
+from dpadmm.nn import Grid, Ring, load_network, network_copies, training_plan  # noqa: E402
 from dpadmm.privacy.budget import Budget  # noqa: E402
 from dpadmm.privacy.calibration import verify_plan  # noqa: E402
 from dpadmm.privacy.sampling import Everything, Poisson, TruncatedPoisson  # noqa: E402
@@ -92,12 +92,18 @@ def test_strength_zero_changes_no_bit(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "smoothing", "name"),
-    [("sgd", None, "dp-sgd"), ("sgd", Ring(1.0), "dp-lssgd"), ("adam", None, "dp-adam"), ("adam", Ring(1), "dp-lsadam")],
+    [
+        ("sgd", None, "dp-sgd"),
+        ("sgd", Ring(1.0), "dp-lssgd"),
+        ("adam", None, "dp-adam"),
+        ("adam", Ring(1), "dp-lsadam"),
+    ],
 )
 def test_the_statement_says_which_solver(kind: str, smoothing: Any, name: str) -> None:
-    assert f"The solver {name} touched the data only through" in trained(
-        optimizer=OPTIMIZERS[kind], smoothing=smoothing
-    ).privacy.text
+    assert (
+        f"The solver {name} touched the data only through"
+        in trained(optimizer=OPTIMIZERS[kind], smoothing=smoothing).privacy.text
+    )
 
 
 def test_the_strength_changes_neither_noise_nor_batches() -> None:
@@ -308,7 +314,7 @@ def test_far_more_rows_than_declared_are_refused() -> None:
 
 
 def test_without_opacus_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_training, "find_spec", lambda name: None if name == "opacus" else sys)
+    monkeypatch.setattr(network_copies, "find_spec", lambda name: None if name == "opacus" else sys)
     with pytest.raises(UnsupportedProblem, match=r"pip install 'dpadmm\[nn\]'"):
         trained()
 
