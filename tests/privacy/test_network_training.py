@@ -1,4 +1,4 @@
-"""Private training of networks, attacked: one row that matters, thousands of releases, and mutants that must be caught."""
+"""Private training of networks, attacked: rows that matter, thousands of releases, and mutants that must be caught."""
 
 from __future__ import annotations
 
