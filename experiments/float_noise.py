@@ -16,7 +16,8 @@ import numpy as np
 
 from dpadmm import DPLogisticRegression
 from dpadmm.datasets import load
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.arithmetic import Arithmetic, grid_exponent, slack, summation_error
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
@@ -46,7 +47,7 @@ def release(arithmetic: Arithmetic, d: int) -> Callable[[], object]:
     exact = LatticeSum(np.ones(d, dtype=np.int64), 2.0**-40)
     total = exact if arithmetic is Arithmetic.EXACT else np.ones(d)
     rows = SimpleNamespace(n_rows=1000, point_shape=(d,))
-    oracle = PrivateOracle(rows, plan, make_streams())  # type: ignore[arg-type]
+    oracle = PrivateOracle(rows, Gate(plan), make_streams())  # type: ignore[arg-type]
     return lambda: oracle.release(query, 1.0, total)
 
 

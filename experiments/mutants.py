@@ -24,7 +24,8 @@ from dpadmm.audit.saved_model import attack_all
 from dpadmm.audit.search_attack import RowScores
 from dpadmm.estimators.search.row_split import RowPart
 from dpadmm.estimators.search.trial import Bench
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation import PrivateQuantileClipper
 from dpadmm.privacy import arithmetic, plan_cache
 from dpadmm.privacy.accountants import iteration
@@ -33,7 +34,17 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger.payment import Payment
 from dpadmm.privacy.plan import Plan, Request
-from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureCurvature, FeatureMoment, JointMoments
+from dpadmm.privacy.questions import (
+    CURVATURE,
+    FEATURE_MOMENT,
+    GRADIENT,
+    QUANTILE_COUNTS,
+    ClippedGradient,
+    CountsBelow,
+    FeatureCurvature,
+    FeatureMoment,
+    JointMoments,
+)
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions
 from dpadmm.problem import Logistic, Squared
@@ -305,16 +316,16 @@ def bound_of_oracles(
 
 
 def with_plan(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracle]:
-    return lambda rows, streams: PrivateOracle(rows, plan, streams)
+    return lambda rows, streams: PrivateOracle(rows, Gate(plan), streams)
 
 
 def first_answer(oracle: PrivateOracle) -> float:
-    return float(oracle.gradient(np.zeros(1))[0])
+    return float(oracle.ask(GRADIENT, np.zeros(1))[0])
 
 
 def gap_of_answers(oracle: PrivateOracle) -> float:
     """At the second point no gradient depends on the target: noise used twice cancels."""
-    there = float(oracle.gradient(np.full(1, 1e6))[0])
+    there = float(oracle.ask(GRADIENT, np.full(1, 1e6))[0])
     return first_answer(oracle) - there
 
 
@@ -331,7 +342,7 @@ class RepeatedNoise:
 def with_reused_noise(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracle]:
     def make(rows: LocalRows, streams: Streams) -> PrivateOracle:
         repeating: Any = SimpleNamespace(noise=RepeatedNoise(streams), sampling=streams.sampling)
-        return PrivateOracle(rows, plan, repeating)
+        return PrivateOracle(rows, Gate(plan), repeating)
 
     return make
 
@@ -342,7 +353,7 @@ class Realised(PrivateOracle):
     def gradient(self, x: Any, kind: str = "gradient") -> Any:
         query = self._admit(kind, x)
         batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
-        total = self._rows.gradient_sum(x, query.clip_norm, batch)
+        total = self._rows.ask(ClippedGradient(query.clip_norm), (x,), batch)
         drawn = len(batch.rows) if batch.rows is not None else self._rows.n_rows
         # Every batch of equal records has the same mean, whatever its size: no row hides behind the others.
         mean = total / drawn if drawn else total - query.clip_norm
@@ -379,7 +390,7 @@ def curvature_without_clip(runs: int) -> Verdict:
     tables = [LocalRows(np.vstack([row, np.zeros((ROWS - 1, 2))]), np.ones(ROWS), Logistic()) for row in np.eye(2)]
 
     def balance(oracle: PrivateOracle) -> float:
-        first, second = oracle.feature_curvature(np.zeros(2), np.full(2, 16.0))
+        first, second = oracle.ask(CURVATURE, np.zeros(2), np.full(2, 16.0))
         return float(first - second)
 
     def bound() -> float:
@@ -415,12 +426,12 @@ def of_step(
 
 
 def balance_of_moments(oracle: PrivateOracle) -> float:
-    moment = oracle.feature_moment()
+    moment = oracle.ask(FEATURE_MOMENT)
     return float(moment[0, 0] - moment[1, 1])
 
 
 def sum_of_shares(oracle: PrivateOracle) -> float:
-    return float(oracle.shares_below(np.zeros((1, 2))).sum())
+    return float(oracle.ask(QUANTILE_COUNTS, np.zeros((1, 2))).sum())
 
 
 def best_scores(label: int, noise: float, runs: int) -> list[float]:

@@ -12,6 +12,7 @@ import pytest
 from dpadmm import DPLogisticRegression
 from dpadmm.cells.one_cell import label, number_or_nan
 from dpadmm.cells.pandas_cells import UNREADABLE, objects_of
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch
 from dpadmm.tables.encode import read_codes, read_numbers
 from tests.attacks.nasty import LateBytes, LateDecimal, LateFraction, LateReal, OddFraction, SaysTorch, Untyped
@@ -42,7 +43,7 @@ def test_one_label_moves_a_sum_by_no_more_than_its_row(holder):
     one, query = rows_of(HOLDERS[holder](LABELS))
     two, _ = rows_of(HOLDERS[holder](["oops", *LABELS[1:]]))
     for point in (np.zeros(4), np.array([1.0, -2.0, 0.5, 3.0])):
-        sums = [rows.gradient_sum(point, query.clip_norm, Batch(None)) for rows in (one, two)]
+        sums = [rows.ask(ClippedGradient(query.clip_norm), (point,), Batch(None)) for rows in (one, two)]
         assert np.linalg.norm(sums[0] - sums[1]) <= query.clip_norm * (1 + 1e-9)
         assert np.linalg.norm(sums[0]) > 10 * query.clip_norm
 
@@ -57,7 +58,7 @@ def test_one_cell_of_a_frame_in_single_precision_moves_no_margin(cell):
     point = np.array([9.0, -18.0, 9.0, 0.1])
     for changed in (other, other.astype(object)):
         (one, query), (two, _) = rows_of(LABELS, whole), rows_of(LABELS, changed)
-        sums = [rows.gradient_sum(point, query.clip_norm, Batch(None)) for rows in (one, two)]
+        sums = [rows.ask(ClippedGradient(query.clip_norm), (point,), Batch(None)) for rows in (one, two)]
         assert np.linalg.norm(sums[0] - sums[1]) <= 2 * query.clip_norm * (1 + 1e-9)
         assert one._X[1:].tobytes() == two._X[1:].tobytes()
 

@@ -125,7 +125,7 @@ class Gate:
         return gate
 
     def _restore(self, line: Line, counts: list[Any]) -> None:
-        asked, answered = (whole(each, "how often a query was asked") for each in counts)
+        asked, answered = (whole(each, "how often a query was asked", least=0) for each in counts)
         if not 0 <= answered <= asked <= line.query.count:
             raise unreadable(
                 "the state of a gate", "that counts more answers than questions, or more than were planned"

@@ -242,7 +242,7 @@ class LocalRows:
         return self._gram(self._row_norm)
 
     def _below(self, question: CountsBelow, at: At) -> Array:
-        """Exact: halves of whole numbers. Rows that count as zero count for nothing here too."""
+        """Exact: halves of whole numbers. Rows that count as zero count for nothing, others for one, whatever their weight."""
         (thresholds,), alive = at, self._table.factors != 0
         if thresholds.shape[1] != self._X.shape[1]:
             raise QueryRefused("the plan's counts are of other features than the table's")

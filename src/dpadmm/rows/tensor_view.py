@@ -12,7 +12,7 @@ from dpadmm.errors import QueryRefused, UnsupportedProblem
 from dpadmm.kernels import loss_codes
 from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
 from dpadmm.problem.losses.base import Loss
-from dpadmm.rows.array_view import require_one_output
+from dpadmm.rows.array_view import flattened, require_one_output
 from dpadmm.rows.torch_table import Tensor, folded, lengths, to_device
 
 Array = NDArray[np.float64]
@@ -80,14 +80,14 @@ class TensorView:
     def joined(self, parts: Iterable[Tensor]) -> Tensor:
         import torch
 
-        return torch.cat([part.reshape(len(part), -1) for part in parts], dim=1)
+        return torch.cat([flattened(part) for part in parts], dim=1)
 
 
 def clip_tensors(vectors: Tensor, size: float) -> Tensor:
     """`rows.array_view.clip_vectors`, with the same guarantee."""
     import torch
 
-    flat = vectors.reshape(len(vectors), -1)
+    flat = flattened(vectors)
     if not flat.numel():
         return vectors
     flat = torch.where(torch.isfinite(flat).all(dim=1)[:, None], flat, 0.0)
