@@ -1,8 +1,8 @@
 """Does Laplacian smoothing help once the step is tuned? Softmax regression on MNIST by DP-SGD and DP-LSSGD.
 
-Rows of unit length, batches of a fiftieth of the rows, 60 steps, clip 1, δ = 1e-5, replace-one. The step of every method
-at every ε is chosen on the last 10,000 training rows, with one seed, after training on the first 50,000; which of these
-scores was best is not paid for, as nobody else does either. The test rows are looked at once, with the chosen steps.
+Rows of unit length, batches of a fiftieth of the rows, 60 steps, clip 1, δ = 1e-5, replace-one. The step of every
+method at every ε is chosen on the last 10,000 training rows, with one seed, after training on the first 50,000; which of
+these scores was best is not paid for. The test rows are looked at once, with the chosen steps.
 
 `python -m experiments.smoothing` runs everything that has no result yet, one fit after the other, and may be killed and
 started again. `--show` prints the tables and draws `docs/smoothing.svg` from the results that are there.

@@ -55,7 +55,7 @@ class NetworkRows:
         self._gradients.move_to(at[0])
         total = self._gradients.clipped_sum(self._examples, batch, question.clip, self._step)
         self._step += 1
-        return total.numpy() if total.device.type == "cpu" else total
+        return total.cpu().numpy()  # noise is drawn here, by the generator of all fits, wherever the network is
 
     def transformed(self, matrix: Any) -> Rows:
         raise QueryRefused("the coordinates of a network are not changed")

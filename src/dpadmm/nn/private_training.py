@@ -83,7 +83,7 @@ def fit(
     average: str | None = "ema",
     augment: int = 1,
     view: MakeView | None = None,
-    at_once: int = 256,
+    at_once: int = 512,
     ledger: Ledger | str | Path | None = None,
     dataset: str | None = None,
     resume: str | Path | None = None,

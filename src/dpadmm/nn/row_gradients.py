@@ -58,7 +58,10 @@ class RowGradients:
         rows, count = len(pair.inputs), self._views.count
         with quiet_hooks():
             self.losses(self._views.of(pair, step)).sum().backward()
-        return [_taken(weight, rows * count).reshape(count, rows, -1).mean(dim=0) for weight in self.weights]
+        found = [_taken(weight, rows * count) for weight in self.weights]
+        if count == 1:
+            return [each.reshape(rows, -1) for each in found]
+        return [each.reshape(count, rows, -1).mean(dim=0) for each in found]
 
     def move_to(self, point: NDArray[np.float64]) -> None:
         """Set all weights from one vector."""
@@ -91,7 +94,8 @@ class RowGradients:
 
 
 def _cut(rows: NDArray[np.intp], length: int) -> Iterator[NDArray[np.intp]]:
-    return (rows[start : start + length] for start in range(0, len(rows), length))
+    """Parts of at most this length, as equal as they can be; none of nothing."""
+    return iter(np.array_split(rows, -(-len(rows) // length)) if len(rows) else [])
 
 
 def drawn(batch: Batch, n_rows: int) -> NDArray[np.intp]:

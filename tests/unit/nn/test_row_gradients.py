@@ -144,18 +144,15 @@ def test_what_a_row_makes_the_loss_say_is_not_shown() -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "convolutional"])
 def test_the_batch_around_a_row_moves_its_gradient_by_roundings_alone(kind: str) -> None:
-    """No bound is proved of this distance, which is an assumption of the statement; here it is about 1e-7 of the clip."""
+    """No bound is proved of this distance, which is an assumption of the statement; here it is 1e-7 of the clip."""
     model, pair = (
         (networks.linear, networks.rows(64)) if kind == "linear" else (networks.convolutional, networks.images(64))
     )
     together = RowGradients(model(), networks.CROSS_ENTROPY, Views(), 64).of(Pair(*pair))
     apart = RowGradients(model(), networks.CROSS_ENTROPY, Views(), 64)
     for row in range(64):
-        sums = []
-        for parts in (
-            [part[row : row + 1] for part in together],
-            apart.of(Pair(*(part[row : row + 1] for part in pair))),
-        ):
-            sums.append(torch.zeros(apart.size, dtype=torch.float64))
-            add_clipped(parts, 1.0, sums[-1])
+        alone = apart.of(Pair(*(part[row : row + 1] for part in pair)))
+        sums = [torch.zeros(apart.size, dtype=torch.float64) for _ in range(2)]
+        for total, parts in zip(sums, ([part[row : row + 1] for part in together], alone), strict=True):
+            add_clipped(parts, 1.0, total)
         assert float((sums[0] - sums[1]).norm()) < 1e-6
