@@ -25,6 +25,7 @@ from dpadmm.audit.search_attack import RowScores
 from dpadmm.estimators.search.row_split import RowPart
 from dpadmm.estimators.search.trial import Bench
 from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.mechanisms import Exact, Granular
 from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation import PrivateQuantileClipper
 from dpadmm.privacy import arithmetic, plan_cache
@@ -88,8 +89,12 @@ class Mutant:
 
 @contextmanager
 def no_clip() -> Iterator[None]:
-    honest = LocalRows.gradient_sum
-    with patch.object(LocalRows, "gradient_sum", lambda rows, x, clip, batch: honest(rows, x, np.inf, batch)):
+    honest = LocalRows.WAYS[ClippedGradient]
+
+    def unclipped(rows: Any, question: Any, at: Any, batch: Any) -> Any:
+        return honest(rows, replace(question, clip=np.inf), at, batch)
+
+    with patch.dict(LocalRows.WAYS, {ClippedGradient: unclipped}):
         yield
 
 
@@ -102,35 +107,36 @@ def no_curvature_clip() -> Iterator[None]:
 @contextmanager
 def less_noise(factor: float) -> Iterator[None]:
     """On every release, and on every visit of a hidden pass."""
-    honest_release, honest_pass = PrivateOracle.release, LocalRows.noisy_pass
-
-    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        quiet = replace(query, noise_multiplier=factor * query.noise_multiplier)
-        return honest_release(oracle, quiet, clip_norm, total)
+    honest_pass = LocalRows.noisy_pass
 
     def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any, grid: float) -> Any:
         return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits), grid)
 
     with (
-        patch.object(PrivateOracle, "release", release),
+        patch.object(Granular, "release", scaled_noise(Granular, factor)),
+        patch.object(Exact, "release", scaled_noise(Exact, factor)),
         patch.object(LocalRows, "noisy_pass", noisy_pass),
-        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
     ):
         yield
+
+
+def scaled_noise(mechanism: type[Any], factor: float, kind: str | None = None) -> Callable[..., Any]:
+    """The release of a mechanism with so many times its noise, on queries of one kind or on all."""
+    honest = mechanism.release
+
+    def release(made: Any, total: Any, query: Any, clip: float, gate: Any) -> Any:
+        scaled = query.noise_multiplier * (factor if kind in (None, query.kind) else 1.0)
+        return honest(made, total, replace(query, noise_multiplier=scaled), clip, gate)
+
+    return release
 
 
 @contextmanager
 def less_noise_on(kind: str, factor: float) -> Iterator[None]:
     """On the releases of one kind of query."""
-    honest = PrivateOracle.release
-
-    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        quiet = query.noise_multiplier * (factor if query.kind == kind else 1.0)
-        return honest(oracle, replace(query, noise_multiplier=quiet), clip_norm, total)
-
     with (
-        patch.object(PrivateOracle, "release", release),
-        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
+        patch.object(Granular, "release", scaled_noise(Granular, factor, kind)),
+        patch.object(Exact, "release", scaled_noise(Exact, factor, kind)),
     ):
         yield
 
@@ -181,13 +187,13 @@ def half_the_reach(kind: type[Any]) -> Iterator[None]:
 
 @contextmanager
 def bare_second_moment() -> Iterator[None]:
-    honest = PrivateOracle.release
+    honest = Granular.release
 
-    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        noisy = honest(oracle, query, clip_norm, total)
+    def release(mechanism: Any, total: Any, query: Any, clip: float, gate: Any) -> Any:
+        noisy = honest(mechanism, total, query, clip, gate)
         return noisy if query.kind != "moments" else np.concatenate([noisy[:1], total[1:] / query.denominator])
 
-    with patch.object(PrivateOracle, "release", release):
+    with patch.object(Granular, "release", release):
         yield
 
 
@@ -347,17 +353,18 @@ def with_reused_noise(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracl
     return make
 
 
-class Realised(PrivateOracle):
-    """Divides by the size of the batch that was drawn."""
+class Realised:
+    """Rows whose sum is divided by the size of the batch that was drawn."""
 
-    def gradient(self, x: Any, kind: str = "gradient") -> Any:
-        query = self._admit(kind, x)
-        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
-        total = self._rows.ask(ClippedGradient(query.clip_norm), (x,), batch)
-        drawn = len(batch.rows) if batch.rows is not None else self._rows.n_rows
+    def __init__(self, rows: LocalRows, query: Any) -> None:
+        self._rows, self._query = rows, query
+        self.n_rows, self.space = rows.n_rows, rows.space
+
+    def ask(self, question: Any, at: Any, batch: Any) -> Any:
+        total, drawn = self._rows.ask(question, at, batch), len(batch.rows)
         # Every batch of equal records has the same mean, whatever its size: no row hides behind the others.
-        mean = total / drawn if drawn else total - query.clip_norm
-        return self.release(query, query.clip_norm, mean * query.denominator)
+        mean = total / drawn if drawn else total - self._query.clip_norm
+        return mean * self._query.denominator
 
 
 def with_other_sampler(plan: Plan, sampler: Sampler) -> Callable[[LocalRows, Streams], PrivateOracle]:
@@ -374,7 +381,9 @@ def reused_noise(runs: int) -> Verdict:
 def realised_batch(runs: int) -> Verdict:
     plan = gradient_plan(Poisson(0.1), 20, delta=0.01)
     tables = contributions(1, *[-1] * 19), contributions(-1, *[-1] * 19)
-    return of_oracle(plan, tables, first_answer, lambda rows, streams: Realised(rows, plan, streams))(runs)
+    make = with_plan(plan)
+    realised = lambda rows, streams: make(Realised(rows, plan.queries[0]), streams)  # type: ignore[arg-type]  # noqa: E731
+    return of_oracle(plan, tables, first_answer, realised)(runs)
 
 
 def fixed_size_as_poisson(runs: int) -> Verdict:

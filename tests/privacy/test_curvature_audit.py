@@ -103,7 +103,7 @@ class TestTranscripts:
         """A run of the solver, after which the oracle is asked for curvatures, too."""
         model = models["free"]
         rows = LocalRows(PackedRows.of(model.row_map_, X), 2.0 * Y - 1, Logistic())
-        recipe = model.prepare(X, Y).recipe
+        recipe = model.prepare(X, Y)[0].recipe
         listener = Listener(NoiselessOracle(rows))
         state = recipe.solver.init(recipe.problem)
         for _ in range(recipe.solver.steps):

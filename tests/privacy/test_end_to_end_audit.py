@@ -99,7 +99,7 @@ class TestAutoKeepsItsClaim:
     def test_every_round_of_the_default_plan(self, epsilon):
         """Refining gradients, second moment and all."""
         model = auto(epsilon, 0.004, steps=None)
-        assert model.prepare(*worst_pair(200)[0]).recipe.plan.query("second moment") is not None
+        assert model.prepare(*worst_pair(200)[0])[0].recipe.plan.query("second moment") is not None
         assert not audit_fit(model, *worst_pair(200), runs=500).refuted
 
     @pytest.mark.statistical

@@ -114,13 +114,13 @@ def audit_fit(
     >>> result.claimed, result.refuted
     (1.0, False)
     """
-    suspects = model.prepare(*table), model.prepare(*neighbour)
-    if suspects[0].declaration.budgeted.all:
+    (first, rows), (second, other_rows) = model.prepare(*table), model.prepare(*neighbour)
+    if first.declaration.budgeted.all:
         raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
-    if suspects[0].recipe.plan != suspects[1].recipe.plan:
+    if first.recipe.plan != second.recipe.plan:
         raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")
-    rows = suspects[0].rows, suspects[1].rows
-    return attack(suspects[0].recipe, rows, make_streams(model.random_state), runs, confidence, parts)
+    streams = make_streams(model.random_state)
+    return attack(first.recipe, (rows, other_rows), streams, runs, confidence, parts)
 
 
 def attack(

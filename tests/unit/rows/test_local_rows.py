@@ -78,3 +78,14 @@ def test_a_row_of_no_finite_norm_contributes_nothing(norm, shape):
     clipped = clip_slopes(np.ones(shape), np.array([norm, 1.0]), 0.5)
     assert not clipped[0].any()
     assert clipped[1].any()
+
+
+def test_a_loss_derived_from_one_of_the_library_keeps_its_own_slope():
+    class Halved(Logistic):
+        def slope(self, margin, target):
+            return super().slope(margin, target) / 2
+
+    rows = np.random.default_rng(3).standard_normal((50, 4)) / 4
+    labels, everyone, origin = np.sign(rows[:, 0]), Batch(None), np.zeros(4)
+    halved = LocalRows(rows, labels, Halved()).gradient_sum(origin, 1.0, everyone)
+    np.testing.assert_allclose(2 * halved, LocalRows(rows, labels, Logistic()).gradient_sum(origin, 1.0, everyone))

@@ -1,13 +1,12 @@
 """A mini-batch of the commonest table takes a shorter way to the same sum, and no warning tells of its rows."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dpadmm import kernels
-from dpadmm.oracles.gate import Gate, Line
+from dpadmm.oracles.gate import Gate
 from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
@@ -100,7 +99,7 @@ def test_no_warning_tells_of_rows(engine, habit, x, size):
 def test_mutant_that_never_silences_numpy(monkeypatch):
     """What the silence is for: without it the NumPy path tells of infinite rows."""
     asked = oracle_over(held(), 199)
-    monkeypatch.setattr(PrivateOracle, "_turn", lambda oracle, line, rows: oracle._lock)
+    monkeypatch.setattr(PrivateOracle, "_turn", lambda oracle, question, rows: oracle._lock)
     with kernels.use("numpy"), np.errstate(all="raise"), pytest.raises(FloatingPointError):
         asked.ask(GRADIENT, FAR)
 
@@ -109,9 +108,9 @@ def test_only_kernels_that_suffice_do_without_silence():
     rows, changed = held(), held().transformed(np.eye(D + 1))
     with kernels.use("compiled"):
         asked = oracle_over(rows)
-        line = asked._gate.line(GRADIENT)
-        assert asked._turn(line, rows) is asked._lock
-        assert asked._turn(line, changed) is not asked._lock
-        assert asked._turn(Line(replace(line.query, question=SecondMoment())), rows) is not asked._lock
+        question = asked._gate.line(GRADIENT).question
+        assert asked._turn(question, rows) is asked._lock
+        assert asked._turn(question, changed) is not asked._lock
+        assert asked._turn(SecondMoment(), rows) is not asked._lock
     with kernels.use("numpy"):
-        assert asked._turn(line, rows) is not asked._lock
+        assert asked._turn(question, rows) is not asked._lock

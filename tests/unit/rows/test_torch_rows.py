@@ -297,7 +297,7 @@ class TestTensorsOfTheCpu:
     def test_no_copy(self, dtype):
         table = torch.tensor(X, dtype=dtype)
         model = DPLogisticRegression(classes=[0, 1], **COMMON)
-        held = model.prepare(table, torch.tensor(Y)).rows
+        held = model.prepare(table, torch.tensor(Y))[1]
         assert isinstance(held, LocalRows)
         assert np.shares_memory(held._X, table.numpy())
         assert fit_table.held_elsewhere(table, Y, False) is None
