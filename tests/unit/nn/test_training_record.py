@@ -234,6 +234,7 @@ print(len(found.history))
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "record")]
     # Two looks at the shapes, and then one fetch a step.
