@@ -122,22 +122,21 @@ def examples_of(given: Any) -> Examples:
 def made_up_like(examples: Examples, like: Tensor, rows: int) -> Pair:
     """Rows without any content: random numbers, and zeros where numbers are whole, in the shapes of the dataset.
 
-    Some rows are read for their shapes, and read again: a dataset that then gives others is refused.
+    Some rows are read for their shapes, and read again, each by itself: a dataset that then gives others is refused.
     """
     import torch
 
     numbers = np.arange(min(LOOKED_AT, examples.n_rows))
     with unquoted("that cannot be put together to a batch"):
         first = examples.fetch(numbers)
-        again = examples.fetch(numbers)
         usable = all(isinstance(part, torch.Tensor) and len(part) == len(numbers) for part in first)
-        same = usable and first.equals(again)
+        same = usable and first.equals(_one_by_one(examples, numbers))
     if not usable:
         raise InvalidData("items that are no pairs of an input and a target", "two tensors an item", _MEND)
     if not same:
         raise InvalidParameter(
-            "a dataset that gives other numbers when a row is read again",
-            "the same row each time",
+            "a dataset that gives other numbers when a row is read again, by itself",
+            "the same row each time, whatever rows are read with it",
             "take random transforms out of the dataset, and pass them as view=",
         )
     generator = torch.Generator().manual_seed(0)
@@ -180,6 +179,14 @@ def out_of_memory(problem: Exception) -> bool:
 
 
 _MEND = "run the dataset, the model and the loss on rows that are public, and correct what fails"
+
+
+def _one_by_one(examples: Examples, numbers: NDArray[np.intp]) -> Pair:
+    """The same rows, the last one first, put together."""
+    import torch
+
+    alone = [examples.fetch(numbers[number : number + 1]) for number in reversed(range(len(numbers)))]
+    return Pair(*(torch.cat(parts[::-1]) for parts in zip(*alone, strict=True)))
 
 
 def _made_up(part: Tensor, rows: int, draw: Any) -> Tensor:

@@ -11,6 +11,9 @@ import numpy as np
 from dpadmm.errors import InvalidParameter, UnsupportedProblem
 from dpadmm.nn.smoothed_optimizer import require_whole
 
+MOST_WEIGHTS = 1 << 30
+"""Up to here the length of a gradient is computed well enough for its clip (docs/proofs/neural.md, Claim 1)."""
+
 
 def require_installed() -> None:
     """Refuse to begin without PyTorch and Opacus."""
@@ -36,9 +39,9 @@ def trainable_copy(model: Any) -> Any:
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     for weight in weights:
         require_whole(weight)
-    if not weights or len({weight.device for weight in weights}) > 1:
+    if not 0 < sum(weight.numel() for weight in weights) <= MOST_WEIGHTS or len({one.device for one in weights}) > 1:
         raise UnsupportedProblem(
-            "a model without weights to train, or with weights on several devices",
+            "a model without weights to train, with more than 2**30, or with weights on several devices",
             "weights on one device, some of which require gradients",
             "move the model to one device: model.to(...)",
         )

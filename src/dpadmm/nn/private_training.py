@@ -183,7 +183,7 @@ def fit(
         rehearse(network, rows, loss, rule, views)
         once = () if record is None else ("record-continued-once",)
         training = Training(network, rows, loss, rule, views, at_once, (*assumed, *ALWAYS, *once))
-        with progress_observer(verbose, "fit") as observe:
+        with progress_observer(verbose, "fit") as observe, _saying_how_to_go_on(record):
             return training.carried_out(plan, record, Session(ledger, dataset, _fresh(random_state, record)), observe)
 
 
@@ -277,6 +277,16 @@ def _record(place: object, network: Any) -> Iterator[TrainingRecord | None]:
     else:
         with training_record(place, precision_of(network)) as record:
             yield record
+
+
+@contextmanager
+def _saying_how_to_go_on(record: TrainingRecord | None) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as ending:
+        if record is not None and record.has_begun:
+            ending.add_note("The same call goes on after the last step that was kept, without a further charge.")
+        raise
 
 
 def _fresh(seed: int | None, record: TrainingRecord | None) -> int | None:

@@ -289,6 +289,24 @@ def test_a_dataset_with_random_rows_is_refused() -> None:
         trained(examples=Random())
 
 
+def test_a_dataset_whose_rows_depend_on_their_batch_is_refused() -> None:
+    inputs, targets = networks.rows()
+
+    class Centring(torch.utils.data.Dataset):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return 200
+
+        def __getitems__(self, numbers: list[int]) -> Any:
+            rows = inputs[numbers] - inputs[numbers].mean(dim=0)
+            return list(zip(rows, targets[numbers], strict=True))
+
+        def __getitem__(self, number: int) -> Any:
+            raise AssertionError
+
+    with pytest.raises(InvalidParameter, match="whatever rows are read with it"):
+        trained(examples=Centring())
+
+
 def test_a_table_that_is_written_to_or_grows_is_refused() -> None:
     inputs, targets = networks.rows()
     kept: list[Any] = [(inputs[row], int(targets[row])) for row in range(200)]

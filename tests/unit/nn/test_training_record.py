@@ -57,8 +57,9 @@ def stopping(after: int, asked: list[Any]) -> Any:
 
 def interrupted(place: Path, asked: list[Any], after: int, **changes: Any) -> None:
     before = len(asked)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as found:
         trained(resume=place, steps=STEPS, loss=stopping(before + after, asked), **changes)
+    assert "goes on after the last step" in " ".join(found.value.__notes__)
 
 
 def weights(found: Any) -> Any:
@@ -237,8 +238,11 @@ print(len(found.history))
 @pytest.mark.slow
 def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "record")]
-    # Two looks at the shapes, and then one fetch a step.
-    killed = subprocess.run([*command, "6"], capture_output=True, text=True)
+    # Nine looks at the first rows, and then one fetch a step.
+    killed = subprocess.run([*command, "13"], capture_output=True, text=True)
     assert killed.returncode == -9
+    connection = sqlite3.connect(tmp_path / "record")
+    assert connection.execute("SELECT count(*) FROM answers").fetchone() == (3,)
+    connection.close()
     done = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "6"
