@@ -156,3 +156,18 @@ def test_the_batch_around_a_row_moves_its_gradient_by_roundings_alone(kind: str)
         for total, parts in zip(sums, ([part[row : row + 1] for part in together], alone), strict=True):
             add_clipped(parts, 1.0, total)
         assert float((sums[0] - sums[1]).norm()) < 1e-6
+
+
+def test_each_step_has_views_of_its_own() -> None:
+    seeds: list[int] = []
+
+    def seen(inputs: Any, generator: Any) -> Any:
+        seeds.append(generator.initial_seed())
+        return inputs
+
+    private = NetworkRows(
+        TensorExamples(*networks.rows(20)), networks.linear(), networks.CROSS_ENTROPY, Views(3, seen), 64, step=5
+    )
+    for _ in range(2):
+        private.ask(ClippedGradient(1.0), (np.zeros(21),), EVERYONE)
+    assert seeds == [15, 16, 17, 18, 19, 20]

@@ -26,10 +26,6 @@ from tests.unit.nn.networks import trained  # noqa: E402
 STEPS = 6
 
 
-class Stopped(Exception):
-    """Stands for whatever ends a process."""
-
-
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The points at which gradients were asked for."""
@@ -92,6 +88,20 @@ def test_with_equal_noise_and_batches_a_resumed_training_ends_at_the_same_bits(
     assert torch.equal(weights(whole), weights(resumed))
     assert whole.history == resumed.history
     assert len(noise_by_number) == STEPS
+
+
+def test_views_go_on_with_those_of_the_next_step(tmp_path: Path, asked: list[Any], noise_by_number: list[int]) -> None:
+    def shifted(inputs: Any, generator: Any) -> Any:
+        return inputs.roll(int(torch.randint(6, (), generator=generator)), dims=-1)
+
+    settings: dict[str, Any] = {"rate": 1.0, "augment": 2, "view": shifted}
+    whole = trained(steps=STEPS, **settings)
+    noise_by_number.clear()
+    interrupted(tmp_path / "record", asked, 3, **settings)
+    resumed = trained(resume=tmp_path / "record", steps=STEPS, **settings)
+    assert torch.equal(weights(whole), weights(resumed))
+    noise_by_number.clear()
+    assert not torch.equal(weights(whole), weights(trained(steps=STEPS, **{**settings, "augment": 1})))
 
 
 def test_nothing_is_asked_twice_over_many_interruptions(tmp_path: Path, asked: list[Any]) -> None:
