@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpadmm.errors import InvalidParameter, shown
-from dpadmm.nn.examples import Pair
+from dpadmm.nn.examples import LabelledRows
 from dpadmm.problem.checks import count as whole_count
 
 Make = Callable[[Any, Any], Any]
@@ -38,14 +38,14 @@ class Views:
         if not (self.make is None or callable(self.make)):
             raise InvalidParameter(f"view={shown(self.make)}", "a function of inputs and a generator", "pass one")
 
-    def of(self, pair: Pair, step: int) -> Pair:
+    def of(self, pair: LabelledRows, step: int) -> LabelledRows:
         """All views of all rows: the first view of each row, then the second of each, and so on."""
         import torch
 
         if self.make is None:
             return pair
         seen = [self.make(pair.inputs, _generator(step * self.count + view)) for view in range(self.count)]
-        return Pair(torch.cat(seen), torch.cat([pair.targets] * self.count))
+        return LabelledRows(torch.cat(seen), torch.cat([pair.targets] * self.count))
 
 
 def _generator(seed: int) -> Any:

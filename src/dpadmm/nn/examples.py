@@ -18,22 +18,22 @@ LOOKED_AT = 8
 """Rows that are read twice before training, to see whether a dataset gives the same row each time."""
 
 
-class Pair(NamedTuple):
+class LabelledRows(NamedTuple):
     """Inputs and targets of some rows; the first axis counts rows."""
 
     inputs: Tensor
     targets: Tensor
 
-    def equals(self, other: Pair) -> bool:
+    def equals(self, other: LabelledRows) -> bool:
         """The same numbers; a NaN equals itself."""
         return all(
             one.shape == two.shape and bool(((one == two) | ((one != one) & (two != two))).all())
             for one, two in zip(self, other, strict=True)
         )
 
-    def placed(self, like: Tensor) -> Pair:
+    def placed(self, like: Tensor) -> LabelledRows:
         """On the device of a weight; numbers with a fraction in its precision."""
-        return Pair(*(part.to(like.device, like.dtype if part.is_floating_point() else None) for part in self))
+        return LabelledRows(*(part.to(like.device, like.dtype if part.is_floating_point() else None) for part in self))
 
 
 class Examples(Protocol):
@@ -41,7 +41,7 @@ class Examples(Protocol):
 
     n_rows: int
 
-    def fetch(self, rows: NDArray[np.intp]) -> Pair: ...
+    def fetch(self, rows: NDArray[np.intp]) -> LabelledRows: ...
 
     def require_unchanged(self) -> None:
         """Refuse a dataset that became another one since training began."""
@@ -58,13 +58,13 @@ class TensorExamples:
                 "one target for each input",
                 "make the first axes of both agree",
             )
-        self._pair, self.n_rows = Pair(inputs, targets), len(inputs)
+        self._pair, self.n_rows = LabelledRows(inputs, targets), len(inputs)
         self._versions = self._changes()
 
-    def fetch(self, rows: NDArray[np.intp]) -> Pair:
+    def fetch(self, rows: NDArray[np.intp]) -> LabelledRows:
         import torch
 
-        return Pair(*(part[torch.from_numpy(rows).to(part.device)] for part in self._pair))
+        return LabelledRows(*(part[torch.from_numpy(rows).to(part.device)] for part in self._pair))
 
     def require_unchanged(self) -> None:
         if self._changes() != self._versions:
@@ -81,14 +81,14 @@ class FetchedExamples:
     def __init__(self, dataset: Any) -> None:
         self._dataset, self.n_rows = dataset, _counted(dataset)
 
-    def fetch(self, rows: NDArray[np.intp]) -> Pair:
+    def fetch(self, rows: NDArray[np.intp]) -> LabelledRows:
         from torch.utils.data import default_collate
 
         numbers = rows.tolist()
         many = getattr(self._dataset, "__getitems__", None)
         drawn = many(numbers) if many else [self._dataset[number] for number in numbers]
         inputs, targets = default_collate(drawn)
-        return Pair(inputs, targets)
+        return LabelledRows(inputs, targets)
 
     def require_unchanged(self) -> None:
         if _counted(self._dataset) != self.n_rows:
@@ -119,7 +119,7 @@ def examples_of(given: Any) -> Examples:
     return FetchedExamples(given)
 
 
-def made_up_like(examples: Examples, like: Tensor, rows: int) -> Pair:
+def made_up_like(examples: Examples, like: Tensor, rows: int) -> LabelledRows:
     """Rows without any content: random numbers, and zeros where numbers are whole, in the shapes of the dataset.
 
     Some rows are read for their shapes, and read again, each by itself: a dataset that then gives others is refused.
@@ -141,7 +141,7 @@ def made_up_like(examples: Examples, like: Tensor, rows: int) -> Pair:
         )
     generator = torch.Generator().manual_seed(0)
     inputs, targets = first.placed(like)
-    return Pair(
+    return LabelledRows(
         _made_up(inputs, rows, lambda shape: torch.randn(shape, generator=generator)),
         _made_up(targets, rows, lambda shape: torch.rand(shape, generator=generator)),
     )
@@ -175,18 +175,18 @@ def out_of_memory(problem: Exception) -> bool:
     import torch
 
     named = isinstance(problem, (MemoryError, getattr(torch, "OutOfMemoryError", MemoryError)))
-    return named or (isinstance(problem, RuntimeError) and "not enough memory" in str(problem))
+    return named or (isinstance(problem, RuntimeError) and "DefaultCPUAllocator" in str(problem))
 
 
 _MEND = "run the dataset, the model and the loss on rows that are public, and correct what fails"
 
 
-def _one_by_one(examples: Examples, numbers: NDArray[np.intp]) -> Pair:
+def _one_by_one(examples: Examples, numbers: NDArray[np.intp]) -> LabelledRows:
     """The same rows, the last one first, put together."""
     import torch
 
     alone = [examples.fetch(numbers[number : number + 1]) for number in reversed(range(len(numbers)))]
-    return Pair(*(torch.cat(parts[::-1]) for parts in zip(*alone, strict=True)))
+    return LabelledRows(*(torch.cat(parts[::-1]) for parts in zip(*alone, strict=True)))
 
 
 def _made_up(part: Tensor, rows: int, draw: Any) -> Tensor:

@@ -182,13 +182,13 @@ def fit(
             affordable(plan)
         rehearse(network, rows, loss, rule, views)
         once = () if record is None else ("record-continued-once",)
-        training = Training(network, rows, loss, rule, views, at_once, (*assumed, *ALWAYS, *once))
+        training = NetworkTraining(network, rows, loss, rule, views, at_once, (*assumed, *ALWAYS, *once))
         with progress_observer(verbose, "fit") as observe, _saying_how_to_go_on(record):
             return training.carried_out(plan, record, Session(ledger, dataset, _fresh(random_state, record)), observe)
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class NetworkTraining:
     """A training up to the moment the first gradient is asked for."""
 
     network: Any

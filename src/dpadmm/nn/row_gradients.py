@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpadmm.kernels.clipping import SAFETY
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.nn.augmented_views import Views
-from dpadmm.nn.examples import Examples, Pair, unquoted
+from dpadmm.nn.examples import Examples, LabelledRows, unquoted
 from dpadmm.privacy.sampling import Batch
 
 Tensor = Any
@@ -50,10 +50,10 @@ class RowGradients:
     def outputs(self, inputs: Tensor) -> Tensor:
         return self._model(inputs)
 
-    def losses(self, pair: Pair) -> Tensor:
+    def losses(self, pair: LabelledRows) -> Tensor:
         return self._loss(self._model(pair.inputs), pair.targets)
 
-    def of(self, pair: Pair, step: int = 0) -> list[Tensor]:
+    def of(self, pair: LabelledRows, step: int = 0) -> list[Tensor]:
         """One matrix a weight: the gradient of each row, averaged over its views, not clipped."""
         rows, count = len(pair.inputs), self._views.count
         with quiet_hooks():

@@ -6,7 +6,7 @@ from typing import Any
 
 from dpadmm.errors import UnsupportedProblem
 from dpadmm.nn.augmented_views import Views
-from dpadmm.nn.examples import Pair
+from dpadmm.nn.examples import LabelledRows
 from dpadmm.nn.row_gradients import Loss, RowGradients, quiet_hooks
 
 Tensor = Any
@@ -38,7 +38,7 @@ def require_layers(model: Any) -> None:
         )
 
 
-def require_rows_apart(model: Any, loss: Loss, views: Views, made_up: Pair) -> None:
+def require_rows_apart(model: Any, loss: Loss, views: Views, made_up: LabelledRows) -> None:
     """Refuse a model, a loss or a view that mixes rows, draws random numbers, or has gradients of its own.
 
     What fails here fails on made-up rows, so it may be shown as it is.
@@ -65,7 +65,7 @@ def _refused(layer: Any, validators: Any) -> bool:
     return type(layer) in validators and bool(validators[type(layer)](layer))
 
 
-def _require_views(views: Views, made_up: Pair) -> None:
+def _require_views(views: Views, made_up: LabelledRows) -> None:
     together = views.of(made_up, 0).inputs
     if len(together) != views.count * MADE_UP_ROWS:
         raise UnsupportedProblem(
@@ -81,7 +81,7 @@ def _require_views(views: Views, made_up: Pair) -> None:
             )
 
 
-def _require_outputs(gradients: RowGradients, made_up: Pair) -> None:
+def _require_outputs(gradients: RowGradients, made_up: LabelledRows) -> None:
     import torch
 
     together = gradients.outputs(made_up.inputs)
@@ -104,7 +104,7 @@ def _require_outputs(gradients: RowGradients, made_up: Pair) -> None:
         )
 
 
-def _require_losses(gradients: RowGradients, made_up: Pair) -> None:
+def _require_losses(gradients: RowGradients, made_up: LabelledRows) -> None:
     import torch
 
     together = gradients.losses(made_up)
@@ -123,7 +123,7 @@ def _require_losses(gradients: RowGradients, made_up: Pair) -> None:
         )
 
 
-def _require_gradients(gradients: RowGradients, made_up: Pair) -> None:
+def _require_gradients(gradients: RowGradients, made_up: LabelledRows) -> None:
     """The gradients of single rows must add up to the gradient of the whole loss."""
     import torch
 
@@ -140,8 +140,8 @@ def _require_gradients(gradients: RowGradients, made_up: Pair) -> None:
             )
 
 
-def _row(pair: Pair, row: int) -> Pair:
-    return Pair(*(part[row : row + 1] for part in pair))
+def _row(pair: LabelledRows, row: int) -> LabelledRows:
+    return LabelledRows(*(part[row : row + 1] for part in pair))
 
 
 def _close(found: Tensor, expected: Tensor) -> bool:

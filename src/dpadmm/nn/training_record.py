@@ -167,7 +167,7 @@ def _locked(path: Path) -> sqlite3.Connection:
 
 
 def _refusal(path: Path, problem: sqlite3.Error) -> FileProblem:
-    if "locked" in str(problem):
+    if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
         return FileProblem(
             f"{path}, which another process trains with", "a file that nobody else uses", "wait until it has ended"
         )

@@ -362,10 +362,19 @@ def test_what_cannot_work_costs_nothing(ledger: Ledger) -> None:
     assert ledger.spent("census") == (0.0, 0.0)
 
 
-def test_without_memory_the_message_says_so_and_the_charge_stays(ledger: Ledger) -> None:
+def too_much_for_a_device() -> None:
+    raise torch.OutOfMemoryError("CUDA out of memory: row 7")
+
+
+def too_much_for_python() -> None:
+    raise MemoryError("row 7")
+
+
+@pytest.mark.parametrize("ask", [too_much_for_a_device, too_much_for_python, lambda: torch.empty(2**60)])
+def test_without_memory_the_message_says_so_and_the_charge_stays(ask: Any, ledger: Ledger) -> None:
     def hungry(outputs: Any, targets: Any) -> Any:
         if len(outputs) > 4:
-            raise torch.OutOfMemoryError("CUDA out of memory: row 7")
+            ask()
         return networks.CROSS_ENTROPY(outputs, targets)
 
     with pytest.raises(UnsupportedProblem, match="smaller at_once") as found:

@@ -14,7 +14,7 @@ pytest.importorskip("opacus", reason="Opacus is not installed")
 from dpadmm.errors import InvalidData, QueryRefused  # noqa: E402
 from dpadmm.kernels.clipping import SAFETY  # noqa: E402
 from dpadmm.nn.augmented_views import Views  # noqa: E402
-from dpadmm.nn.examples import Pair, TensorExamples, examples_of  # noqa: E402
+from dpadmm.nn.examples import LabelledRows, TensorExamples, examples_of  # noqa: E402
 from dpadmm.nn.network_rows import NetworkRows, as_vector  # noqa: E402
 from dpadmm.nn.row_gradients import RowGradients, add_clipped, drawn  # noqa: E402
 from dpadmm.privacy.questions import ClippedGradient, CountsBelow  # noqa: E402
@@ -24,7 +24,7 @@ from tests.unit.nn import networks  # noqa: E402
 EVERYONE = Batch(None)
 
 
-def one_by_one(model: Any, pair: Pair, clip: float) -> Any:
+def one_by_one(model: Any, pair: LabelledRows, clip: float) -> Any:
     """Σ of clipped gradients by plain PyTorch, one row after the other."""
     total = np.zeros(sum(weight.numel() for weight in model.parameters()))
     for row in range(len(pair.inputs)):
@@ -48,7 +48,7 @@ def test_a_sum_is_that_of_the_rows_one_by_one(kind: str, clip: float) -> None:
     model, pair = (
         (networks.linear(), networks.rows(20)) if kind == "linear" else (networks.convolutional(), networks.images())
     )
-    expected = one_by_one(model, Pair(*pair), clip)
+    expected = one_by_one(model, LabelledRows(*pair), clip)
     np.testing.assert_allclose(asked(model, pair, clip), expected, rtol=1e-4, atol=1e-5)
 
 
@@ -121,7 +121,7 @@ def test_the_gradient_is_that_at_the_point_which_is_asked_for() -> None:
     with torch.no_grad():
         other.weight.copy_(torch.from_numpy(point[:18].reshape(3, 6)))
         other.bias.copy_(torch.from_numpy(point[18:]))
-    np.testing.assert_allclose(found, one_by_one(other, Pair(inputs, targets), 1.0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found, one_by_one(other, LabelledRows(inputs, targets), 1.0), rtol=1e-4, atol=1e-6)
 
 
 def test_a_network_answers_nothing_else_and_is_not_copied() -> None:
@@ -148,10 +148,10 @@ def test_the_batch_around_a_row_moves_its_gradient_by_roundings_alone(kind: str)
     model, pair = (
         (networks.linear, networks.rows(64)) if kind == "linear" else (networks.convolutional, networks.images(64))
     )
-    together = RowGradients(model(), networks.CROSS_ENTROPY, Views(), 64).of(Pair(*pair))
+    together = RowGradients(model(), networks.CROSS_ENTROPY, Views(), 64).of(LabelledRows(*pair))
     apart = RowGradients(model(), networks.CROSS_ENTROPY, Views(), 64)
     for row in range(64):
-        alone = apart.of(Pair(*(part[row : row + 1] for part in pair)))
+        alone = apart.of(LabelledRows(*(part[row : row + 1] for part in pair)))
         sums = [torch.zeros(apart.size, dtype=torch.float64) for _ in range(2)]
         for total, parts in zip(sums, ([part[row : row + 1] for part in together], alone), strict=True):
             add_clipped(parts, 1.0, total)
