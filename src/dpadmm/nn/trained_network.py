@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 36
 DESCRIBED = ("format", "library_version", "weights_sha256", "plan", "privacy", "history", "checksum")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TrainedNetwork:
     """A network that was trained privately.
 
@@ -69,6 +69,9 @@ class TrainedNetwork:
                 "save again, in another folder or when this one can be written",
             ) from None
         return folder
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.model).__name__}, {len(self.history)} private steps)"
 
     def _files(self) -> dict[str, bytes]:
         numbers = as_npz(self.model.state_dict())
