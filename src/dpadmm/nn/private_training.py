@@ -24,6 +24,7 @@ from dpadmm.nn.rows_apart import MADE_UP_ROWS, require_layers, require_rows_apar
 from dpadmm.nn.smoothings import Smoothing
 from dpadmm.nn.trained_network import TrainedNetwork, as_npz, fill, from_npz
 from dpadmm.nn.training_record import Beginning, TrainingRecord, training_record
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
@@ -182,31 +183,33 @@ def fit(
             affordable(plan)
         rehearse(network, rows, loss, rule, views)
         once = () if record is None else ("record-continued-once",)
-        training = NetworkTraining(network, rows, loss, rule, views, at_once, (*assumed, *ALWAYS, *once))
+        training = NetworkTraining(network, loss, rule, views, at_once, plan, (*assumed, *ALWAYS, *once))
+        session = Session(ledger, dataset, _fresh(random_state, record))
         with progress_observer(verbose, "fit") as observe, _saying_how_to_go_on(record):
-            return training.carried_out(plan, record, Session(ledger, dataset, _fresh(random_state, record)), observe)
+            return training.carried_out(rows, record, session, observe)
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkTraining:
-    """A training up to the moment the first gradient is asked for."""
+    """Everything that is public about a training, before a row is asked for anything."""
 
     network: Any
-    examples: Examples
     loss: Loss
     rule: DescentRule
     views: Views
     at_once: int
+    plan: Plan
     assumptions: tuple[str | Assumption, ...]
 
     def carried_out(
         self,
-        plan: Plan,
+        examples: Examples,
         record: TrainingRecord | None,
         session: Session,
         observe: Callable[[int, int], None],
     ) -> TrainedNetwork:
         """Charge the plan, ask all gradients and state what was promised."""
+        plan = self.plan
         began = record.resumed(plan) if record is not None and record.has_begun else None
         answers = [] if record is None else list(record.answers)
         if began is not None:
@@ -217,7 +220,8 @@ class NetworkTraining:
             if record is not None and began is None:
                 record.begin(Beginning(plan, as_npz(self.network.state_dict()), work.receipt))
             history = [descent.take(_tensor(answer)) for answer in answers]
-            history += self._asked(plan, work, record, descent, observe, weights)
+            oracle = self._oracle(work, examples, record, descent.steps)
+            history += self._remaining(oracle, descent, weights, observe)
             released = descent.released
             work.release(as_vector(released))
         if record is not None:
@@ -225,26 +229,19 @@ class NetworkTraining:
         statement = work.statement(descent.name, self.assumptions)
         return TrainedNetwork(with_weights(self.network, released), statement, plan, tuple(history))
 
-    def _asked(
-        self,
-        plan: Plan,
-        work: Work,
-        record: TrainingRecord | None,
-        descent: Descent,
-        observe: Callable[[int, int], None],
-        weights: list[Any],
+    def _oracle(self, work: Work, examples: Examples, record: TrainingRecord | None, done: int) -> PrivateOracle:
+        private = NetworkRows(examples, copy.deepcopy(self.network), self.loss, self.views, self.at_once, step=done)
+        return work.oracle(private, store=record, asked=None if record is None else record.gate_state)
+
+    def _remaining(
+        self, oracle: PrivateOracle, descent: Descent, weights: list[Any], observe: Callable[[int, int], None]
     ) -> Iterator[PublicStep]:
-        """The remaining steps."""
-        done, total = descent.steps, plan.steps
-        private = NetworkRows(
-            self.examples, copy.deepcopy(self.network), self.loss, self.views, self.at_once, step=done
-        )
-        oracle = work.oracle(private, store=record, asked=None if record is None else record.gate_state)
-        precision = precision_of(self.network)
-        for step in range(done, total):
+        """Ask and step until the plan is carried out."""
+        precision, total = precision_of(self.network), self.plan.steps
+        while descent.steps < total:
             mean = oracle.ask(GRADIENT, as_vector(weights))
             yield descent.take(_tensor(np.asarray(mean, dtype=precision)))
-            observe(step + 1, total)
+            observe(descent.steps, total)
 
 
 def rehearse(network: Any, rows: Examples, loss: Loss, rule: DescentRule, views: Views) -> None:
