@@ -1,0 +1,1 @@
+"""Many owners, one model."""
