@@ -13,6 +13,7 @@ pytest.importorskip("opacus", reason="Opacus is not installed")
 
 from dpadmm.errors import InvalidData, QueryRefused  # noqa: E402
 from dpadmm.kernels.clipping import SAFETY  # noqa: E402
+from dpadmm.nn import row_gradients  # noqa: E402
 from dpadmm.nn.augmented_views import Views  # noqa: E402
 from dpadmm.nn.examples import LabelledRows, TensorExamples, examples_of  # noqa: E402
 from dpadmm.nn.network_rows import NetworkRows, as_vector  # noqa: E402
@@ -56,6 +57,12 @@ def test_a_sum_is_that_of_the_rows_one_by_one(kind: str, clip: float) -> None:
 def test_how_many_rows_pass_at_once_is_no_matter(at_once: int) -> None:
     found = asked(networks.linear(), networks.rows(150), 0.5, at_once=at_once)
     np.testing.assert_allclose(found, asked(networks.linear(), networks.rows(150), 0.5, at_once=150), rtol=1e-5)
+
+
+def test_sums_of_runs_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = asked(networks.linear(), networks.rows(50), 0.5)
+    monkeypatch.setattr(row_gradients, "LONGEST_RUN", 8)
+    np.testing.assert_allclose(asked(networks.linear(), networks.rows(50), 0.5), whole, rtol=1e-6)
 
 
 def test_a_batch_is_its_rows_and_padding_counts_nothing() -> None:
