@@ -35,7 +35,7 @@ def noise_std(epsilon, delta, sampler, relation="replace-one", accountant=None, 
     made = make_sampler(sampler, N, B) if isinstance(sampler, str) else sampler
     budget = Budget(epsilon, delta, relation)
     # The published tables include δ = 5e-4 > 1/n, which a real calibration refuses; the numbers are compared anyway.
-    object.__setattr__(budget, "require_meaningful", lambda n_rows: None)
+    object.__setattr__(budget, "require_meaningful", lambda n_rows, unit: None)
     plan = calibrate(budget, [Request("gradient", steps, ClippedGradient(1.0))], made, N, accountant, cache=False)
     return plan.queries[0].noise_std
 

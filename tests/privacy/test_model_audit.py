@@ -15,12 +15,12 @@ from dpadmm.audit.end_to_end import attack
 from dpadmm.audit.neighbours import FAR, Forgery, OneAmongZeros, long_row
 from dpadmm.audit.saved_model import FEWEST_RUNS, MOST_RUNS, bearable_runs, check_statement, remade
 from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
-from dpadmm.privacy.facts import Unit
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.plan_facts import restated
 from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, GradientDifference, SecondMoment
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.unit import Protected
 from dpadmm.privacy.wording.version1_words import EARLIER, SAFE
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap
@@ -189,7 +189,7 @@ class TestStatements:
             {"queries": ()},
             {"proofs": ()},
             {"assumptions": ()},
-            {"unit": Unit("row", 7)},
+            {"unit": Protected("row", 7)},
         ],
     )
     def test_a_statement_that_contradicts_its_plan_is_refused(self, change):

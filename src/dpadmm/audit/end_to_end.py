@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm import kernels
 from dpadmm.audit.lower_bound import epsilon_lower_bound, gaussian_lower_bound, require_probabilities
-from dpadmm.audit.neighbours import Table, worst_pair
+from dpadmm.audit.neighbours import FEW, MANY, PersonTable, Table, of_persons, worst_pair
 from dpadmm.audit.power import Power, power_of_pairs, power_of_threshold
 from dpadmm.audit.witness import Witness
 from dpadmm.declare.recipe import Recipe
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.base import PrivateLinearModel
+from dpadmm.estimators.base import Prepared, PrivateLinearModel
+from dpadmm.estimators.declared_rows import fit_unit
 from dpadmm.estimators.linear import DPLogisticRegression
 from dpadmm.kernels import FitSize
 from dpadmm.oracles.gate import Gate
@@ -27,6 +28,7 @@ from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.rows.protocol import Rows
@@ -86,8 +88,8 @@ class AuditResult:
 
 def audit_fit(
     model: PrivateLinearModel,
-    table: Table,
-    neighbour: Table,
+    table: Table | PersonTable,
+    neighbour: Table | PersonTable,
     runs: int = 2000,
     confidence: float = 0.999,
     parts: Sequence[str] | None = None,
@@ -100,7 +102,7 @@ def audit_fit(
     ----------
     model : estimator
         Unfitted; it stays so. An int `random_state` makes the audit repeatable.
-    table, neighbour : (X, y)
+    table, neighbour : (X, y) or (X, y, ids of persons)
         Neighbours under the relation of `model`. Not private: they are made up for the audit.
     runs : int
         Fits on each table.
@@ -114,7 +116,7 @@ def audit_fit(
     >>> result.claimed, result.refuted
     (1.0, False)
     """
-    (first, rows), (second, other_rows) = model.prepare(*table), model.prepare(*neighbour)
+    (first, rows), (second, other_rows) = _prepared(model, *table), _prepared(model, *neighbour)
     if first.declaration.budgeted.all:
         raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
     if first.recipe.plan != second.recipe.plan:
@@ -151,11 +153,13 @@ def audit_solver(
     relation: str = "replace-one",
     steps: int | None = AUDIT_STEPS,
     random_state: int | None = None,
+    unit: str = "row",
 ) -> AuditResult:
     """Attack logistic regression by the solver called `name` on its worst pair of neighbouring tables.
 
     All rows but one are zero. That one has full length; its label is turned, or, under add-remove, it is taken out.
-    For hidden passes there is no other row, because the noise of its visits would hide this one.
+    For hidden passes there is no other row, because the noise of its visits would hide this one. With unit="person" it
+    is a person of fifty such rows, replaced by one of seven, and every other person has one row.
     """
     budget = Budget(epsilon, delta, Relation.parse(relation))
     kind = SOLVERS[name]
@@ -171,7 +175,14 @@ def audit_solver(
         classes=(0, 1),
         random_state=random_state,
     )
-    return audit_fit(model, *worst_pair(n_rows, budget.relation), runs, confidence)
+    first, second = worst_pair(n_rows, budget.relation)
+    if fit_unit(unit) is Unit.PERSON:
+        return audit_fit(model, of_persons(first, MANY), of_persons(second, FEW), runs, confidence)
+    return audit_fit(model, first, second, runs, confidence)
+
+
+def _prepared(model: PrivateLinearModel, X: Any, y: Any, person: Any = None) -> tuple[Prepared, Rows]:
+    return model.prepare(X, y, person=person)
 
 
 def judge(plan: Plan, scores: NDArray[np.float64], confidence: float) -> AuditResult:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.cells.person_ids import PersonNumbers
 from dpadmm.declare.target import Target
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
@@ -15,16 +16,25 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.questions import At, Question
 from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.unit import Unit
+from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.problem.scores import Score
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.person_rows import PersonRows
 from dpadmm.rows.protocol import Rows
 
 Array = NDArray[np.float64]
 Table = tuple[NDArray[np.float64], NDArray[Any]]
+PersonTable = tuple[NDArray[np.float64], NDArray[Any], NDArray[np.intp]]
+"""Rows, labels and the person of each row."""
+
+MANY, FEW = 50, 7
+"""Rows of the person in whom two tables of persons differ, in the one table and in the other."""
 
 FAR = 1e3
 """Length of a raw row in units of `row_norm`: scaled down, its intercept is a thousandth of it."""
@@ -62,6 +72,20 @@ def worst_tables(
     return (X, y), (-X if labels[0] == labels[1] else X, turned)
 
 
+def of_persons(table: Table, many: int = MANY) -> PersonTable:
+    """The same table of persons with one row each, but for the first, who has the first row so many times.
+
+    Examples
+    --------
+    >>> X, y, person = of_persons(worst_pair(3)[0], 2)
+    >>> X.ravel().tolist(), person.tolist()
+    ([1.0, 1.0, 0.0, 0.0], [0, 0, 1, 2])
+    """
+    X, y = table
+    times = np.where(np.arange(len(y)) == 0, many, 1)
+    return np.repeat(X, times, axis=0), np.repeat(y, times), np.repeat(np.arange(len(y)), times)
+
+
 def declared_target(model: PrivateLinearModel) -> Target:
     """What a fitted or loaded model knows to be public about its target."""
     return model.declare_target(np.asarray(getattr(model, "classes_", ())))
@@ -83,13 +107,13 @@ class OneAmongZeros:
     Parameters
     ----------
     row : Rows
-        The one row that is not zero.
+        The one row that is not zero, or the one person.
     n_rows : int
-        Length of the table.
+        Length of the table, or number of persons.
     """
 
     def __init__(self, row: Rows, n_rows: int) -> None:
-        self._row = row
+        self._row, self.unit = row, getattr(row, "unit", Unit.ROW)
         self.n_rows, self.space = n_rows, row.space
 
     def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
@@ -188,8 +212,19 @@ class Forgery:
         """One row among rows that count as zero; a row that is not kept counts as zero too."""
         target, plan = declared_target(self.model), self.plan
         encoded, _ = target.encode(np.asarray([label]))
-        packed, norm = PackedRows.of(self.rowmap, raw[None], np.array([kept])), self.rowmap.row_norm
+        norm, times = self.rowmap.row_norm, 1 if plan.unit is Unit.ROW else MANY
+        packed = PackedRows.of(self.rowmap, np.repeat(raw[None], times, axis=0), np.full(times, kept))
+        if plan.unit is not Unit.ROW:
+            return OneAmongZeros(one_person(packed, np.repeat(encoded, times, axis=0), target.loss, norm), plan.n_rows)
         if plan.arithmetic is Arithmetic.EXACT:
             limit = most_rows(plan.n_rows, plan.budget.relation)
             return OneAmongZeros(LatticeRows(packed, encoded, target.loss, norm, limit), plan.n_rows)
         return OneAmongZeros(LocalRows(packed, encoded, target.loss, norm), plan.n_rows)
+
+
+def one_person(
+    table: PackedRows, target: NDArray[Any], loss: Loss, row_norm: float, score: Score | None = None
+) -> PersonRows:
+    """All rows of a table as those of one person."""
+    whose = PersonNumbers(np.zeros(table.n_rows, dtype=np.intp), 1)
+    return PersonRows(table, target, loss, row_norm, whose, score=score)

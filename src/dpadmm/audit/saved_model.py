@@ -242,7 +242,7 @@ def remade(model: PrivateLinearModel, plan: Plan) -> Recipe | None:
     }
     for weighted in (False, True):
         try:
-            declared = model.declaration(plan.n_rows, model.n_features_in_, target, weighted)
+            declared = model.declaration(plan.n_rows, model.n_features_in_, target, weighted, plan.unit)
             declared = replace(declared, budget=plan.budget, **mapped)
             if declared.budgeted.all:
                 return None

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from dpadmm.audit.end_to_end import AuditResult, judge_threshold
-from dpadmm.audit.neighbours import OneAmongZeros
+from dpadmm.audit.neighbours import MANY, OneAmongZeros, one_person
 from dpadmm.audit.power import power_of_threshold
+from dpadmm.cells.person_ids import PersonNumbers
 from dpadmm.estimators.search.best_trial import best_of
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.trial import Trial
@@ -27,11 +28,13 @@ from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.questions import SCORE
 from dpadmm.privacy.selection import SearchPlan
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.scores import Accuracy, Score
 from dpadmm.randomness import SelectionStream, Streams
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.person_rows import PersonRows
 from dpadmm.rows.protocol import Rows
 from dpadmm.rows.scored import ScoredRows
 
@@ -130,7 +133,12 @@ class RowTrains(SearchRun):
         super().__init__(plan, stream)
         self._fits = fits
         ones = np.ones(plan.score.n_rows)
-        self._judges = ScoredRows(PackedRows.of_mapped(ones[:, None]), ones, Squared(), Rising())
+        table, whose = PackedRows.of_mapped(ones[:, None]), PersonNumbers(np.arange(len(ones)), len(ones))
+        self._judges: Rows = (
+            ScoredRows(table, ones, Squared(), Rising())
+            if plan.unit is Unit.ROW
+            else PersonRows(table, ones, Squared(), 1.0, whose, score=Rising())
+        )
 
     def __call__(self, truth: int, streams: Streams) -> float:
         """The winner's evidence for the second table; none where there was no trial."""
@@ -160,7 +168,7 @@ class RowScores(SearchRun):
         super().__init__(plan, stream)
         missing = plan.budget.relation is not Relation.REPLACE_ONE
         self._tables = tuple(
-            OneAmongZeros(_judge(row, target, Accuracy()), plan.score.n_rows)
+            OneAmongZeros(_judge(row, target, Accuracy(), plan.unit), plan.score.n_rows)
             for row, target in ((1.0, -1.0), (np.nan if missing else 1.0, 1.0))
         )
 
@@ -173,5 +181,8 @@ class RowScores(SearchRun):
         return self.best(trial).score
 
 
-def _judge(row: float, target: float, score: Score) -> ScoredRows:
-    return ScoredRows(PackedRows.of_mapped(np.array([[row]])), np.array([target]), Squared(), score)
+def _judge(row: float, target: float, score: Score, unit: Unit) -> Rows:
+    if unit is Unit.ROW:
+        return ScoredRows(PackedRows.of_mapped(np.array([[row]])), np.array([target]), Squared(), score)
+    table = PackedRows.of_mapped(np.full((MANY, 1), row))
+    return one_person(table, np.full(MANY, target), Squared(), 1.0, score)

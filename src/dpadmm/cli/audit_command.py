@@ -22,7 +22,7 @@ from dpadmm.cli.declaration_from_options import check_public_choices, declared_m
 from dpadmm.cli.model_folder import features_of, read_encoded, read_model
 from dpadmm.cli.requests import FitRequest
 from dpadmm.cli.screen import print_json, print_line, working
-from dpadmm.errors import InvalidParameter, SchemeMismatch
+from dpadmm.errors import InvalidParameter, SchemeMismatch, UnsupportedProblem
 
 if TYPE_CHECKING:
     from dpadmm.audit import AuditResult, OneRunResult
@@ -57,6 +57,7 @@ ALL = "all"
 SOLVER_RUNS = 2000
 DEFAULTS = {
     "relation": "replace-one",
+    "unit": "row",
     "canaries": 500,
     "invalid_rows": "error",
     "model": "logistic",
@@ -101,6 +102,10 @@ Confidence = Annotated[
     _attack("--confidence", metavar="X", help="Confidence of the lower bound; if left out 0.999, with --one-run 0.99."),
 ]
 AuditSteps = Annotated[int | None, _attack("--steps", "-t", metavar="N", min=2, help="Solver steps of each fit.")]
+AuditUnit = Annotated[
+    str,
+    _attack("--unit", metavar="NAME", help="What the two tables differ in: a row, or a person with fifty rows."),
+]
 Picture = Annotated[
     Path | None,
     options.output("--picture", metavar="FILE", help="Draw claimed, proven and audited ε as .png or .svg."),
@@ -121,6 +126,7 @@ def audit(
     runs: Runs = None,
     confidence: Confidence = None,
     steps: AuditSteps = None,
+    unit: AuditUnit = "row",
     one_run: OneRunTable = None,
     schema: OneRunSchema = None,
     target: options.Target = None,
@@ -147,7 +153,14 @@ def audit(
         check_picture(picture, force)
     of_a_table = {name: value for name, value in locals().items() if name in ONLY_OF_A_TABLE}
     if model_dir is not None:
-        claim = {"solver": solver, "epsilon": epsilon, "delta": delta, "relation": relation, "steps": steps}
+        claim = {
+            "solver": solver,
+            "epsilon": epsilon,
+            "delta": delta,
+            "relation": relation,
+            "steps": steps,
+            "unit": unit,
+        }
         _refuse_together("a model folder", one_run=one_run, **claim, **of_a_table)
         results: dict[str, Any] = _audited_model(model_dir, runs, confidence, seed, picture, json)
     elif epsilon is None:
@@ -158,12 +171,14 @@ def audit(
             "with --schema, --epsilon and --delta, which trains once on a private table",
         )
     elif one_run is not None:
-        _refuse_together("--one-run", runs=runs)
+        _refuse_together("--one-run", runs=runs, unit=unit)
         request = _request(locals())
         results = {str(one_run): _audited_once(request, canaries, guesses, confidence or ONE_RUN_CONFIDENCE, json)}
     else:
         _refuse_together("no --one-run", **of_a_table)
-        results = _audited_solvers(solver or "auto", epsilon, delta, runs, confidence, relation, steps, seed, json)
+        results = _audited_solvers(
+            solver or "auto", epsilon, delta, runs, confidence, relation, steps, seed, unit, json
+        )
     if picture is not None:
         draw_picture(picture, results)
 
@@ -177,6 +192,7 @@ def _audited_solvers(
     relation: str,
     steps: int | None,
     seed: int | None,
+    unit: str,
     json: bool,
 ) -> dict[str, AuditResult]:
     from dpadmm.audit import audit_solver
@@ -196,8 +212,9 @@ def _audited_solvers(
                     relation,
                     steps or AUDIT_STEPS,
                     seed,
+                    unit,
                 )
-        except SchemeMismatch:
+        except (SchemeMismatch, UnsupportedProblem):
             if name != ALL:
                 raise
             unproved.append(each)
@@ -207,7 +224,8 @@ def _audited_solvers(
     elif name == ALL:
         print_all(results, relation)
         for each in unproved:
-            print_line(f"{each} refuses to train under {relation}, so there is no claim to audit.")
+            under = relation if unit == "row" else f"{relation} for {unit}s"
+            print_line(f"{each} refuses to train under {under}, so there is no claim to audit.")
     else:
         print_two_tables(f"Audit of {name}", results[name], relation)
     return results
@@ -238,6 +256,12 @@ def _audited_once(
     from dpadmm.audit import audit_one_run
 
     declared = declared_schema(request)
+    if declared.person is not None:
+        raise InvalidParameter(
+            "--one-run with a schema that names a column of persons",
+            "a schema without one: canaries are single rows",
+            'remove person = "…" to audit the promise to single rows, or attack a solver with --unit person',
+        )
     model = declared_model(request, declared, verbose=False)
     check_public_choices(request, model, declared)
     table = read_encoded(request.table, declared, with_target=True, blank_invalid=request.invalid_rows == "zero")

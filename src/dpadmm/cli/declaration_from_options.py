@@ -15,6 +15,7 @@ from dpadmm.tables.columns import Numeric
 
 if TYPE_CHECKING:
     from dpadmm.declare.declaration import Declaration
+    from dpadmm.privacy.unit import Unit
     from dpadmm.problem.losses.base import Loss
 
 OF_NUMBERS = {"regression": "squared", "huber": "huber"}
@@ -40,16 +41,35 @@ def _require_a_graph(request: ModelOptions) -> None:
         )
 
 
-def require_its_rows(request: TableOptions, found: int) -> None:
-    """Refuse a declared number of rows that is not that of the table, where that number is public."""
+def require_its_number(request: TableOptions, found: int) -> None:
+    """Refuse a declared number of rows or persons that is not that of the table, where that number is public."""
     from dpadmm.privacy.budget import Relation
 
-    if request.rows not in (None, found) and Relation.parse(request.relation) is Relation.REPLACE_ONE:
+    option, declared = ("--rows", request.rows) if request.persons is None else ("--persons", request.persons)
+    if declared not in (None, found) and Relation.parse(request.relation) is Relation.REPLACE_ONE:
         raise InvalidParameter(
-            "a --rows that differs from the table under --relation replace-one",
-            "no --rows, or the number of rows of the table",
-            "drop or correct --rows; only under --relation add-remove may it differ from the table",
+            f"a {option} that differs from the table under --relation replace-one",
+            f"no {option}, or the number of {option.removeprefix('--')} of the table",
+            f"drop or correct {option}; only under --relation add-remove may it differ from the table",
         )
+
+
+def declared_number(request: TableOptions | PlanRequest, schema: Schema | None) -> tuple[int | None, Unit]:
+    """The public number of rows, or of persons where they are protected, and which of the two it is."""
+    from dpadmm.privacy.unit import Unit
+
+    of_persons = request.persons is not None if schema is None else schema.person is not None
+    if schema is not None and not of_persons and request.persons is not None:
+        raise InvalidParameter(
+            "--persons with a schema that names no column of persons",
+            '--rows, or a schema with person = "NAME"',
+            "name the column in the schema: without it a fit protects single rows",
+        )
+    if of_persons and request.rows is not None:
+        raise InvalidParameter(
+            "--rows for a table of persons", "--persons N, their public number", "replace --rows by --persons"
+        )
+    return (request.persons, Unit.PERSON) if of_persons else (request.rows, Unit.ROW)
 
 
 def declared_schema(request: TableOptions) -> Schema:
@@ -86,9 +106,12 @@ def declaration_of(request: PlanRequest) -> Declaration:
     n_features, n_classes = _sizes(request, schema)
     budget = Budget(request.epsilon, request.delta, Relation.parse(request.relation))
     loss = loss_of(request.model, n_classes)
-    return Declaration(
-        budget=budget, loss=loss, n_rows=request.rows, n_features=n_features, **model_parameters(request, schema)
-    )
+    number, unit = declared_number(request, schema)
+    if number is None:
+        option = f"--{unit.plural}"
+        raise InvalidParameter(f"no {option}", f"{option} N, the public number of {unit.plural}", f"add {option}")
+    chosen = model_parameters(request, schema)
+    return Declaration(budget=budget, loss=loss, n_rows=number, n_features=n_features, unit=unit, **chosen)
 
 
 def _sizes(request: PlanRequest, schema: Schema | None) -> tuple[int, int]:
@@ -155,7 +178,7 @@ def declared_model(request: TableOptions, schema: Schema, verbose: bool) -> Any:
         **model_parameters(request, schema),
         "relation": request.relation,
         "invalid_rows": request.invalid_rows,
-        "n_rows": request.rows,
+        "n_rows": declared_number(request, schema)[0],
         "ledger": request.ledger,
         "dataset": request.dataset,
         "random_state": request.seed,
@@ -191,8 +214,9 @@ def check_public_choices(request: FitRequest, model: Any, schema: Schema) -> Dec
     if request.sampler is not None:
         make_sampler(request.sampler, 1, 1)
     loss_of(request.model, _classes_of(schema))  # refuses in the words of the command line
-    known = request.rows is not None
-    declared: Declaration = model.declaration(request.rows or 1, schema.n_features, model.declare_target(np.empty(0)))
+    number, unit = declared_number(request, schema)
+    known, target = number is not None, model.declare_target(np.empty(0))
+    declared: Declaration = model.declaration(number or 1, schema.n_features, target, unit=unit)
     declared.budgeted.require_usable(sparse_rows=False)
     checked = declared if known else declared.of_one_row()
     lacking = why_no_spread(checked.recipe.solver, checked.problem, prepared=bool(checked.budgeted.all))

@@ -7,7 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from dpadmm.cli.coefficient_effects import axis_label, coefficients_of, scale_pair, score_words
-from dpadmm.cli.declaration_from_options import check_public_choices, declared_model, declared_schema, require_its_rows
+from dpadmm.cli.declaration_from_options import (
+    check_public_choices,
+    declared_model,
+    declared_schema,
+    require_its_number,
+)
 from dpadmm.cli.early_end import Training
 from dpadmm.cli.model_folder import MODEL_FILES, features_of, training_rows, weights_of, write_model_folder
 from dpadmm.cli.outputs import held_space, new_folder, told
@@ -56,9 +61,9 @@ def carry_out(request: FitRequest) -> None:
         check_public_choices(request, model, schema)
         with new_folder(request.out, MODEL_FILES, request.force, training.written) as folder:
             with training_rows(request, schema) as encoded, held_space(folder, request.out, weights_of(schema)):
-                require_its_rows(request, len(encoded.X))
+                require_its_number(request, encoded.units)
                 with remarks_told() as remarks:
-                    model.fit(features_of(encoded), encoded.y)
+                    model.fit(features_of(encoded), encoded.y, person=encoded.person)
                 training.trained(model)
             _replay_noise(request, model)
             with told(request.out):

@@ -47,6 +47,10 @@ Dataset = Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="
 Epsilon = Annotated[float | None, typer.Option("--epsilon", "-e", metavar="X", help="ε that all fits may spend.")]
 Delta = Annotated[float | None, typer.Option("--delta", "-d", metavar="X", help="δ that all fits may spend.")]
 Relation = Annotated[str, typer.Option("--relation", metavar="NAME", help="Neighbours: replace-one or add-remove.")]
+UnitName = Annotated[
+    str | None,
+    typer.Option("--unit", metavar="NAME", help="Whose data the limit protects: row (the default), person or owner."),
+]
 Owner = Annotated[
     str | None, typer.Option("--owner", metavar="NAME", help="Who is responsible for the data; you, if left out.")
 ]
@@ -70,6 +74,7 @@ def init(
     epsilon: Epsilon = None,
     delta: Delta = None,
     relation: Relation = "replace-one",
+    unit: UnitName = None,
     owner: Owner = None,
     test: Test = False,
     json: Json = False,
@@ -91,7 +96,7 @@ def init(
             "another place",
         ) from None
     if limit_given is not None and dataset is not None:
-        ledger.set_limit(dataset, limit_given, owner, test or None)
+        ledger.set_limit(dataset, limit_given, owner, test or None, unit)
     _tell(ledger, f"Made the ledger {ledger.place}.", json)
 
 
@@ -102,6 +107,7 @@ def limit(
     epsilon: Epsilon = None,
     delta: Delta = None,
     relation: Relation = "replace-one",
+    unit: UnitName = None,
     owner: Owner = None,
     test: Test = False,
     json: Json = False,
@@ -114,7 +120,7 @@ def limit(
     if wanted is None or dataset is None:
         _tell(ledger, f"Limits in {ledger.place}", json)
         return
-    ledger.set_limit(dataset, wanted, owner, test or None)
+    ledger.set_limit(dataset, wanted, owner, test or None, unit)
     _tell(ledger, f"All fits on {dataset} together may spend {pair(wanted.epsilon, wanted.delta)}.", json)
 
 
@@ -234,6 +240,7 @@ def _account_fields(account: Account) -> dict[str, Any]:
         "owner": account.owner,
         "test": account.test,
         "relation": str(account.limit.relation),
+        "unit": str(account.unit),
         "limit": {"epsilon": account.limit.epsilon, "delta": account.limit.delta},
         "spent": {"epsilon": epsilon, "delta": delta},
         "fits": len(account.fits),
@@ -260,13 +267,21 @@ def _account_cells(account: Account) -> tuple[str, ...]:
     return (
         account.dataset,
         account.owner,
-        str(account.limit.relation),
+        _neighbours(account),
         str(len(account.fits)),
         rounded_up(account.spent[0]),
         rounded_up(account.limit.epsilon),
         rounded_up(account.limit.delta),
         "test data" if account.test else "",
     )
+
+
+def _neighbours(account: Account) -> str:
+    """The relation, and the unit where that is not a single row."""
+    from dpadmm.privacy.unit import Unit
+
+    relation = str(account.limit.relation)
+    return relation if account.unit is Unit.ROW else f"{relation}, {account.unit.plural}"
 
 
 def _fit_rows(account: Account) -> list[tuple[str, ...]]:

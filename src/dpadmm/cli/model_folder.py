@@ -104,7 +104,9 @@ def read_model_with_schema(folder: Path) -> tuple[Any, Schema]:
     return model, schema
 
 
-def read_encoded(table: Path, schema: Schema, *, with_target: bool, blank_invalid: bool) -> EncodedTable:
+def read_encoded(
+    table: Path, schema: Schema, *, with_target: bool, blank_invalid: bool, with_person: bool = False
+) -> EncodedTable:
     """Read a raw table and encode it by the declared constants."""
     frame = read_table(table)
     declared = {*schema.columns, *(() if schema.target is None else (schema.target.column,))}
@@ -115,7 +117,8 @@ def read_encoded(table: Path, schema: Schema, *, with_target: bool, blank_invali
             "a header line with the column names",
             "add the header, or give the schema of this table",
         )
-    return encode(frame, schema, with_target=with_target, invalid_rows="zero" if blank_invalid else "error")
+    policy: Policy = "zero" if blank_invalid else "error"
+    return encode(frame, schema, with_target=with_target, invalid_rows=policy, with_person=with_person)
 
 
 @contextmanager
@@ -123,10 +126,13 @@ def training_rows(request: FitRequest, schema: Schema) -> Iterator[EncodedTable]
     """The rows to train on, in memory or, if asked for, in a file."""
     blank = request.invalid_rows == "zero"
     if request.on_disk is None:
-        yield read_encoded(request.table, schema, with_target=True, blank_invalid=blank)
+        yield read_encoded(request.table, schema, with_target=True, blank_invalid=blank, with_person=True)
         return
     policy: Policy = "zero" if blank else "error"
-    with encoded_on_disk(request.table, schema, request.on_disk, with_target=True, invalid_rows=policy) as encoded:
+    place = request.on_disk
+    with encoded_on_disk(
+        request.table, schema, place, with_target=True, invalid_rows=policy, with_person=True
+    ) as encoded:
         yield encoded
 
 

@@ -37,7 +37,25 @@ TableFile = Annotated[Path, typer.Argument(metavar="TABLE", help="A .csv, .csv.g
 
 SchemaFile = Annotated[Path, _data("--schema", metavar="FILE", help="TOML file that declares the columns.")]
 Target = Annotated[str | None, _data("--target", metavar="COLUMN", help="Column to predict, if the schema names none.")]
-Rows = Annotated[int, _data("--rows", "-n", metavar="N", min=1, help="Public number of rows.")]
+Rows = Annotated[int | None, _data("--rows", "-n", metavar="N", min=1, help="Public number of rows.")]
+Persons = Annotated[
+    int | None,
+    _data(
+        "--persons",
+        metavar="N",
+        min=1,
+        help="Instead of --rows: public number of persons, who are protected with all their rows.",
+    ),
+]
+NominalPersons = Annotated[
+    int | None,
+    _data(
+        "--persons",
+        metavar="N",
+        min=1,
+        help="Public number of persons, where the schema names their column; takes the place of --rows.",
+    ),
+]
 NominalRows = Annotated[
     int | None,
     _data(

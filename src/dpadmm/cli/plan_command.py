@@ -14,12 +14,14 @@ from dpadmm.privacy.wording import pair, rounded_down, rounded_up
 if TYPE_CHECKING:
     from dpadmm.declare.recipe import Recipe
     from dpadmm.privacy.facts import QueryFacts
+    from dpadmm.privacy.unit import Unit
 
 HELP = """\
 Show how much noise a promise costs. Reads no data.
 
 The plan is the one that `dpadmm fit` certifies with the same options; both have one digest. Give --features, or the \
---schema of the table; --rows is its public number of rows.
+--schema of the table; --rows is its public number of rows. With --persons N instead, persons are protected with all \
+their rows.
 
 `noise_std` is the standard deviation of the noise on each entry of a released mean gradient, at clip norm 1. It is \
 proportional to the clip norm, which the list of queries shows. Solvers that ask several kinds of queries (auto, \
@@ -48,7 +50,7 @@ def plan(request: PlanRequest) -> None:
     else:
         from dpadmm.privacy.plan_facts import queries_of
 
-        _print(summary, queries_of(recipe.plan))
+        _print(summary, queries_of(recipe.plan), recipe.plan.unit)
 
 
 def make_plan(request: PlanRequest) -> Recipe:
@@ -62,6 +64,7 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
     """The plan as the flat dictionary that `--json` prints."""
     from dpadmm.declare.remarks import remarks_on
     from dpadmm.privacy.budget_split import split_of
+    from dpadmm.privacy.unit import Unit
 
     plan = recipe.plan
     shown = plan.query("gradient") or next(query for query in plan.queries if query.question.proof is None)
@@ -81,12 +84,13 @@ def summarise(recipe: Recipe) -> dict[str, Any]:
         "sampler": shown.sampler.name,
         "batch_size": round(shown.denominator, 6),
         "clip_norm": shown.clip_norm,
-        "rows": plan.n_rows,
+        **({} if plan.unit is Unit.ROW else {"unit": str(plan.unit)}),
+        plan.unit.plural: plan.n_rows,
         "releases": 1 if plan.event.hidden else plan.steps,
         "queries": described["queries"],
         "budget_split": {part.name: part.share for part in split_of(plan)},
         "digest": plan.digest,
-        "warnings": worded(remarks_on(plan.budget, plan.n_rows)),
+        "warnings": worded(remarks_on(plan.budget, plan.n_rows, unit=plan.unit)),
     }
 
 
@@ -99,8 +103,8 @@ def compared(recipe: Recipe) -> dict[str, Any]:
     return {"comparison": asdict(compare_plan(recipe.plan))} if recipe.plan.event.hidden else {}
 
 
-def _print(summary: dict[str, Any], queries: Iterable[QueryFacts]) -> None:
-    from dpadmm.privacy.wording import short
+def _print(summary: dict[str, Any], queries: Iterable[QueryFacts], unit: Unit) -> None:
+    from dpadmm.privacy.wording import sentence, short
 
     hidden = "comparison" in summary
     what = "one row's gradient" if hidden else "the mean gradient"
@@ -109,6 +113,7 @@ def _print(summary: dict[str, Any], queries: Iterable[QueryFacts]) -> None:
         "What this promise costs",
         [
             ("promise", f"{pair(summary['epsilon'], summary['delta'])}, {summary['relation']}"),
+            *([("protects", sentence.UNITS[unit])] if "unit" in summary else []),
             ("certified", f"ε = {rounded_up(summary['epsilon_achieved'])} by the {summary['accountant']} accountant"),
             ("proof", summary["proof_status"]),
             ("arithmetic", summary["arithmetic"]),
@@ -119,7 +124,7 @@ def _print(summary: dict[str, Any], queries: Iterable[QueryFacts]) -> None:
             *[("warning", warning["text"]) for warning in summary["warnings"]],
         ],
     )
-    print_table(short.HEAD, map(short.cells, queries))
+    print_table(short.head(unit), (short.cells(query, unit) for query in queries))
     if hidden:
         _print_comparison(summary["comparison"])
     else:

@@ -22,7 +22,7 @@ def promise_pairs(statement: PrivacyStatement, folder: Path, charged: str | None
         ("promise", short.promise(facts)),
         ("unit", short.unit(facts)),
         ("assumes", short.assumes(facts)),
-        *([("warning", sentence.outlook(facts.outlook))] if facts.outlook else []),
+        *([("warning", sentence.outlook(facts.outlook, facts.unit.kind))] if facts.outlook else []),
         # The place of a ledger is not repeated: its address may hold a password.
         *([("charged to", f"{charged}; {WHAT_IS_SPENT}")] if charged else []),
         ("statement", f"`dpadmm statement {folder}`: every query, proof and assumption"),

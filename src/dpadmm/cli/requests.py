@@ -62,7 +62,8 @@ class PlanOptions(ModelOptions):
 class PlanRequest(PlanOptions):
     """The options of one `dpadmm plan`."""
 
-    rows: options.Rows
+    rows: options.Rows = None
+    persons: options.Persons = None
     features: options.Features = None
     classes: options.ClassCount = None
     schema: options.SchemaInstead = None
@@ -78,6 +79,7 @@ class TableOptions(ModelOptions):
     schema: options.SchemaFile
     target: options.Target = None
     rows: options.NominalRows = None
+    persons: options.NominalPersons = None
     invalid_rows: options.InvalidRows = "error"
     ledger: options.LedgerPlace = None
     dataset: options.LedgerDataset = None

@@ -7,7 +7,12 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from dpadmm.cli.coefficient_effects import axis_label, coefficients_of, score_words
-from dpadmm.cli.declaration_from_options import declared_model, declared_schema, require_its_rows
+from dpadmm.cli.declaration_from_options import (
+    declared_model,
+    declared_number,
+    declared_schema,
+    require_its_number,
+)
 from dpadmm.cli.early_end import Training
 from dpadmm.cli.model_folder import MODEL_FILES, features_of, read_encoded, weights_of, write_model_folder
 from dpadmm.cli.outputs import held_space, new_folder, told
@@ -106,24 +111,28 @@ def carry_out(request: TuneRequest, space: dict[str, list[Any]]) -> None:
 def _carry_out(request: TuneRequest, space: dict[str, list[Any]], training: Training) -> None:
     schema = declared_schema(request)
     search = _declared_search(request, space, schema)
+    number, unit = declared_number(request, schema)
     # A dry run shows the cost first. What the ledger refuses here is refused again after the cost was printed.
     with suppress(BudgetExceeded) if request.dry_run else nullcontext():
-        search.check()
+        search.check(unit)
     classes = len((schema.target.classes if schema.target else None) or ()) or 2
-    if request.rows is not None:
-        _tell_cost(request, search, search.plan(request.rows, schema.n_features, classes))
+    if number is not None:
+        _tell_cost(request, search, search.plan(number, schema.n_features, classes, unit))
     if request.dry_run:
-        if request.rows is None:
-            raise InvalidParameter("--dry-run without --rows", "--rows N, the public number of rows", "add --rows")
+        if number is None:
+            option = f"--{unit.plural}"
+            expected = f"{option} N, the public number of {unit.plural}"
+            raise InvalidParameter(f"--dry-run without {option}", expected, f"add {option}")
         return
     with new_folder(request.folder, MODEL_FILES, request.force, training.written) as folder:
-        encoded = read_encoded(request.table, schema, with_target=True, blank_invalid=request.invalid_rows == "zero")
-        require_its_rows(request, len(encoded.X))
-        if request.rows is None:
-            _tell_cost(request, search, search.plan(encoded.X.shape[0], schema.n_features, classes))
+        blank = request.invalid_rows == "zero"
+        encoded = read_encoded(request.table, schema, with_target=True, blank_invalid=blank, with_person=True)
+        require_its_number(request, encoded.units)
+        if number is None:
+            _tell_cost(request, search, search.plan(encoded.units, schema.n_features, classes, unit))
         with held_space(folder, request.folder, weights_of(schema)):
             with remarks_told() as remarks:
-                search.fit(features_of(encoded), encoded.y)
+                search.fit(features_of(encoded), encoded.y, person=encoded.person)
             training.trained(search.best_estimator_)
         with told(request.folder):
             write_model_folder(folder, search.best_estimator_, _report(request, search, schema), schema)
@@ -204,7 +213,7 @@ def _print_cost(plan: SearchPlan) -> None:
             ("certified", f"ε = {rounded_up(plan.epsilon_achieved)} by the {plan.accountant} accountant"),
             ("trials", f"{plan.repetitions.text}; how many there are stays secret"),
             ("each trial", pair(plan.base_budget.epsilon, plan.base_budget.delta)),
-            ("rows", f"{plan.bases[0].n_rows:,} train, {plan.score.n_rows:,} score"),
+            (plan.unit.plural, f"{plan.bases[0].n_rows:,} train, {plan.score.n_rows:,} score"),
             ("noise on a score", f"{rounded_down(plan.score.queries[0].noise_std, 3)} (standard deviation)"),
         ],
     )

@@ -13,6 +13,7 @@ from dpadmm.declare.recipe import Recipe, make_recipe, solver_class
 from dpadmm.declare.resources import require_room
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.rowmap import RowMap
@@ -41,6 +42,8 @@ class Declaration:
         Whether `n_rows` is the number of rows of the table, and not a nominal one.
     weighted : bool
         Whether rows or classes have public weights.
+    unit : Unit
+        Whose data is protected. Of persons `n_rows` is their number.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Declaration:
     n_features: int
     counted: bool = True
     weighted: bool = False
+    unit: Unit = Unit.ROW
     penalty: str = "none"
     alpha: float = 1e-4
     l1_ratio: float = 0.5

@@ -60,7 +60,7 @@ def make_recipe(declared: Declaration) -> Recipe:
     arithmetic = Arithmetic.parse(declared.arithmetic)
     kind = declared.solver_class
     require_room(math.prod(problem.shape), kind.numbers_per_weight)
-    budget.require_meaningful(n_rows)
+    budget.require_meaningful(n_rows, declared.unit)
     batch_size = _batch_size(declared.batch_size, n_rows)
     sampler = _sampler(declared.sampler, kind, budget.relation, n_rows, batch_size)
     before = declared.budgeted.requests
@@ -83,7 +83,8 @@ def make_recipe(declared: Declaration) -> Recipe:
             "arithmetic='exact' with private preparation", "one of them", "declare bounds and graph, or use 'granular'"
         )
     requests = [*asked, *solver.requests(problem, clip_norm)]
-    plan = calibrate(budget, requests, sampler, n_rows, declared.accountant, arithmetic=arithmetic)
+    accountant, unit = declared.accountant, declared.unit
+    plan = calibrate(budget, requests, sampler, n_rows, accountant, arithmetic=arithmetic, unit=unit)
     if arithmetic is Arithmetic.EXACT:
         multipliers = [query.noise_multiplier for query in plan.queries]
         require_exact_fits(problem.shape[0], multipliers, declared.weighted)

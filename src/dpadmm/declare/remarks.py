@@ -26,6 +26,7 @@ from dpadmm.errors import (
 )
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.outlook import LEAST_SIGNAL, outlook, signal
+from dpadmm.privacy.unit import Unit
 from dpadmm.privacy.wording import rounded_up, sentence
 from dpadmm.solvers.base import SOLVERS
 
@@ -48,12 +49,12 @@ WORDS: Mapping[type[PublicWarning], str] = {
         "Declare row_norm={longest} or less."
     ),
     TooSmallBudget: (
-        "{outlook} Do not spend the budget on this fit. At this epsilon and delta it takes about {rows:,} rows. "
-        "With the rows you have it takes a larger epsilon."
+        "{outlook} Do not spend the budget on this fit. At this epsilon and delta it takes about {rows:,} {units}. "
+        "With the {units} you have it takes a larger epsilon."
     ),
 }
 ONLY_EPSILON = (
-    "{outlook} Do not spend the budget on this fit. It takes a larger epsilon; more rows do not help at this delta."
+    "{outlook} Do not spend the budget on this fit. It takes a larger epsilon; more {units} do not help at this delta."
 )
 """Used where delta would be at least one over the number of rows needed."""
 
@@ -85,6 +86,7 @@ def remarks_on(
     settings: Iterable[Mapping[str, Any]] = (),
     share: float = 1.0,
     features: int | None = None,
+    unit: Unit = Unit.ROW,
 ) -> tuple[Remark, ...]:
     """What there is to say about fits on this budget and number of rows.
 
@@ -100,6 +102,8 @@ def remarks_on(
         What part of the table those rows are.
     features : int, optional
         Of a mapped row, the intercept among them, if it is known.
+    unit : Unit
+        Whose data is protected: of persons `n_rows` is their number.
 
     Examples
     --------
@@ -119,9 +123,10 @@ def remarks_on(
     if features is not None and (norms := _too_large_norms(tried, longest := math.sqrt(features))):
         said.append(Remark(TooLargeRowNorm, {"row_norm": min(norms), "longest": rounded_up(longest)}))
     if hopeless := outlook(budget, n_rows):
-        words = sentence.outlook(hopeless)
+        words = sentence.outlook(hopeless, unit)
         rows = math.ceil(LEAST_SIGNAL * n_rows / signal(budget, n_rows) / share)
-        said.append(Remark(TooSmallBudget, {"outlook": words, "rows": rows if budget.delta * rows < 1 else None}))
+        reachable = rows if budget.delta * rows < 1 else None
+        said.append(Remark(TooSmallBudget, {"outlook": words, "rows": reachable, "units": unit.plural}))
     return tuple(said)
 
 

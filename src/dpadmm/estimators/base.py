@@ -21,12 +21,19 @@ from dpadmm.declare.remarks import announce, remarks_on
 from dpadmm.declare.target import Target
 from dpadmm.declare.weights import DECLARED, row_weights
 from dpadmm.errors import InvalidParameter
-from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, require_scorable
+from dpadmm.estimators.declared_rows import fit_unit, nominal_rows, on_invalid_rows, require_scorable
 from dpadmm.estimators.fit_size import work_of
-from dpadmm.estimators.fit_table import MemoryTable, RemoteTable, held_elsewhere, in_memory, private_rows
+from dpadmm.estimators.fit_table import (
+    MemoryTable,
+    RemoteTable,
+    assumed_of_persons,
+    held_elsewhere,
+    in_memory,
+    persons_of,
+    private_rows,
+)
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
-from dpadmm.estimators.progress_bar import progress_observer
 from dpadmm.estimators.standard_errors import Uncertain
 from dpadmm.estimators.unknown_arguments import knows_its_names
 from dpadmm.oracles.private import PrivateOracle
@@ -34,10 +41,12 @@ from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.server_address import PlaceParameter
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.protocol import Rows
+from dpadmm.sessions.progress_bar import progress_observer
 from dpadmm.solvers.auto.noise_spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -57,7 +66,7 @@ class Prepared:
     graph: EdgeList | None = None
 
 
-NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted")
+NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted", "unit")
 CHOICES = tuple(field.name for field in fields(Declaration) if field.name not in NOT_CHOSEN)
 """Parameters of the estimators that a declaration takes as they are."""
 
@@ -110,15 +119,17 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
 
     # -- before anything is read ---------------------------------------------------------------------------------
 
-    def plan(self, n_rows: int, n_features: int, n_classes: int | None = None) -> Plan:
+    def plan(self, n_rows: int, n_features: int, n_classes: int | None = None, unit: str = "row") -> Plan:
         """What `fit` will ask of such a table, with its noise, certified from public numbers alone.
 
         Parameters
         ----------
         n_rows, n_features : int
-            Of the table.
+            Of the table; with unit="person", `n_rows` is the number of persons.
         n_classes : int, optional
             Of a classifier that declares no `classes`; 2 if left out.
+        unit : {"row", "person"}
+            Whose data is protected: "person" if `fit` will be given the ids of the persons.
 
         Examples
         --------
@@ -130,12 +141,15 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         require_plain(self.get_params(deep=False))
         n_rows, n_features = count("n_rows", n_rows, minimum=1), count("n_features", n_features, minimum=1)
         classes = count("n_classes", 2 if n_classes is None else n_classes, minimum=2)
-        return self.declaration(n_rows, n_features, self.declare_target(np.arange(classes))).plan
+        target = self.declare_target(np.arange(classes))
+        return self.declaration(n_rows, n_features, target, unit=fit_unit(unit)).plan
 
-    def declaration(self, n_rows: int, n_features: int, target: Target, weighted: bool = False) -> Declaration:
-        """All public choices of a fit on a table of this size; `weighted` if its rows have public weights."""
+    def declaration(
+        self, n_rows: int, n_features: int, target: Target, weighted: bool = False, unit: Unit = Unit.ROW
+    ) -> Declaration:
+        """All public choices of a fit on so many rows, or persons; `weighted` if rows have public weights."""
         budget = Budget(self.epsilon, self.delta, Relation.parse(self.relation))
-        nominal, _ = nominal_rows(self.n_rows, n_rows, budget.relation)
+        nominal, _ = nominal_rows(self.n_rows, n_rows, budget.relation, unit)
         parameters = self.get_params(deep=False)
         return Declaration(
             budget=budget,
@@ -144,13 +158,14 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
             n_features=n_features,
             counted=self.n_rows is None,
             weighted=weighted or target.weigh is not None,
+            unit=unit,
             **{name: parameters[name] for name in CHOICES},
         )
 
     # -- training ------------------------------------------------------------------------------------------------
 
     @knows_its_names
-    def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, public_weight: Any = None, person: Any = None) -> Self:
         """Train on private rows. Every call spends the whole budget again.
 
         Parameters
@@ -163,24 +178,29 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         public_weight : (n,), optional
             Weights of the rows, at least zero; only their ratios matter. They must be public constants (of a survey's
             design, say), never computed from private rows: hence the name.
+        person : (n,), optional
+            Ids of the persons whose rows these are: numbers or texts. Then each person is protected with all their
+            rows, however many they are (docs/persons.md), and `n_rows` is the public number of persons. Without ids
+            a person with several rows is protected less.
         """
         # A floating-point warning about a private row would be a message about it.
         with np.errstate(all="ignore"):
-            return self._fit(X, y, public_weight)
+            return self._fit(X, y, public_weight, person)
 
-    def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
+    def _fit(self, table: Any, y: Any, public_weight: Any, person: Any) -> Self:
         from dpadmm.sessions import Session
 
         require_plain(self.get_params(deep=False))
         require_nothing_learned_before(self)
         session = Session(self.ledger, self.dataset, self.random_state)
-        prepared, rows = self.prepare(table, y, public_weight, session.afford)
+        prepared, rows = self.prepare(table, y, public_weight, person, session.afford)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
-        sizes = [work_of(query, features, table) for query in recipe.plan.queries]
+        sizes = [work_of(query, features, table, unit=recipe.plan.unit) for query in recipe.plan.queries]
         engine = kernels.choose(*sizes)
         settings = [self.get_params(deep=False)]
-        announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, settings, features=features))
+        budget, number, unit = recipe.plan.budget, recipe.plan.n_rows, recipe.plan.unit
+        announce(remarks_on(budget, number, settings, features=features, unit=unit))
         kernels.announce(engine, *sizes)
         with session.carrying_out(recipe.plan, engine) as work:
             oracle = work.oracle(rows)
@@ -205,6 +225,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         table: Any,
         y: Any,
         public_weight: Any = None,
+        person: Any = None,
         affordable: Callable[[Budget | Plan], None] = lambda wanted: None,
     ) -> tuple[Prepared, Rows]:
         """Declare, plan and map: all that `fit` does before anything is charged or asked. Nothing is released.
@@ -224,16 +245,19 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
                 "one of the two",
                 "drop public_weight: dividing by the largest weight would tell whether its row is there",
             )
+        persons = persons_of(person, given.n_rows, public_weight, self.invalid_rows)
         weights = row_weights(brought_here(public_weight), given.n_rows)
-        _, assumed = nominal_rows(self.n_rows, given.n_rows, budget.relation)
-        declaration = self.declaration(given.n_rows, given.n_features, target, weights is not None)
+        unit, number = (Unit.ROW, given.n_rows) if persons is None else (Unit.PERSON, persons.count)
+        _, assumed = nominal_rows(self.n_rows, number, budget.relation, unit)
+        declaration = self.declaration(number, given.n_features, target, weights is not None, unit)
         recipe, rowmap = declaration.recipe, declaration.rowmap
         declaration.budgeted.require_usable(given.is_sparse)
         affordable(recipe.plan)
-        rows = private_rows(given, rowmap, target, weights, recipe.plan, self.invalid_rows)
+        rows = private_rows(given, rowmap, target, weights, recipe.plan, self.invalid_rows, persons)
         declared = (DECLARED,) if declaration.weighted else ()
         policy = on_invalid_rows(self.invalid_rows)
-        assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions, NOTHING_ELSE)
+        about_ids = () if persons is None else assumed_of_persons(self.invalid_rows)
+        assumptions = (*target.assumptions, *declared, *assumed, *about_ids, *policy, *given.assumptions, NOTHING_ELSE)
         return Prepared(declaration, recipe, rowmap, target, assumptions), rows
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:

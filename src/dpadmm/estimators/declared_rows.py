@@ -10,25 +10,49 @@ from dpadmm.errors import InvalidData, InvalidParameter, shown
 from dpadmm.privacy.arithmetic import NOMINAL_MARGIN
 from dpadmm.privacy.assumptions import Assumption, assumed
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.unit import Unit
 from dpadmm.rows.norms import finite_rows
 
+COUNTED = {
+    Unit.ROW: ("rows-public", "rows-treated-as-public", "rows-declared", "at-most-times-the-rows", "at-least-one-row"),
+    Unit.PERSON: (
+        "persons-public",
+        "persons-treated-as-public",
+        "persons-declared",
+        "at-most-times-the-persons",
+        "at-least-one-person",
+    ),
+}
+"""Assumptions about the number of what is protected: public, treated as public, or declared with its two limits."""
 
-def nominal_rows(n_rows: int | None, actual: int, relation: Relation) -> tuple[int, tuple[str | Assumption, ...]]:
-    """The public row count, and what has to be assumed about it."""
+
+def nominal_rows(
+    n_rows: int | None, actual: int, relation: Relation, unit: Unit = Unit.ROW
+) -> tuple[int, tuple[str | Assumption, ...]]:
+    """The public number of rows, or of persons, and what has to be assumed about it."""
+    public, treated, declared, longest, least = COUNTED[unit]
     if n_rows is None:
         if relation is Relation.REPLACE_ONE:
-            return actual, ("rows-public",)
-        return actual, ("rows-treated-as-public",)
+            return actual, (public,)
+        return actual, (treated,)
     if relation is Relation.REPLACE_ONE and n_rows != actual:
         raise InvalidParameter(
             "an n_rows that differs from the table under replace-one",
-            "n_rows=None, or the number of rows",
+            f"n_rows=None, or the number of {unit.plural}",
             "drop n_rows; only under relation='add-remove' may it differ from the table",
         )
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 1:
-        raise InvalidParameter(f"n_rows={shown(n_rows)}", "a whole number >= 1", "declare a public row count")
-    longest = assumed("at-most-times-the-rows", times=NOMINAL_MARGIN)
-    return int(n_rows), ("rows-declared", longest, "at-least-one-row")
+        raise InvalidParameter(
+            f"n_rows={shown(n_rows)}", "a whole number >= 1", f"declare a public number of {unit.plural}"
+        )
+    return int(n_rows), (declared, assumed(longest, times=NOMINAL_MARGIN), least)
+
+
+def fit_unit(unit: str) -> Unit:
+    """Whose data a fit may protect: rows, or persons."""
+    if str(unit) not in COUNTED:
+        raise InvalidParameter(f"unit {shown(unit)} of a fit", "'row' or 'person'", "choose one of these")
+    return Unit(str(unit))
 
 
 def require_policy(invalid_rows: str) -> None:

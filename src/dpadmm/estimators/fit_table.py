@@ -11,9 +11,10 @@ from scipy import sparse
 
 from dpadmm.cells.feature_tables import public_form, require_usable_names
 from dpadmm.cells.holders import held_by, named, on_accelerator
+from dpadmm.cells.person_ids import PersonNumbers, numbered, require_complete
 from dpadmm.cells.target_columns import has_public_type
 from dpadmm.declare.target import Target
-from dpadmm.errors import InvalidData, UnsupportedProblem
+from dpadmm.errors import InvalidData, InvalidParameter, UnsupportedProblem
 from dpadmm.estimators.declared_rows import require_finite, require_policy, require_valid
 from dpadmm.estimators.sklearn_input import feature_table, label_column
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
@@ -22,6 +23,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.person_rows import PersonRows
 from dpadmm.rows.protocol import Rows
 
 
@@ -92,10 +94,12 @@ def private_rows(
     weights: NDArray[np.float64] | None,
     plan: Plan,
     invalid_rows: str,
+    persons: PersonNumbers | None = None,
 ) -> Rows:
     """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
     if not isinstance(given, MemoryTable):
         require_policy(invalid_rows)
+        require_single_rows(given.place, persons)
         require_summed_only(given.place, plan)
         return given.rows(rowmap, target, weights, strict=invalid_rows == "error")
     encoded, valid = encoded_targets(given, target, invalid_rows)
@@ -106,7 +110,43 @@ def private_rows(
         return LatticeRows(PackedRows.of(rowmap, given.X, valid), encoded, target.loss, rowmap.row_norm, limit)
     if target.weigh is not None:
         weights = target.weigh(encoded) * (1.0 if weights is None else weights)
-    return LocalRows(PackedRows.of(rowmap, given.X, valid), encoded, target.loss, rowmap.row_norm, weights)
+    table = PackedRows.of(rowmap, given.X, valid)
+    if persons is not None:
+        return PersonRows(table, encoded, target.loss, rowmap.row_norm, persons, weights)
+    return LocalRows(table, encoded, target.loss, rowmap.row_norm, weights)
+
+
+def persons_of(ids: Any, n_rows: int, public_weight: Any, invalid_rows: str) -> PersonNumbers | None:
+    """Whose row each row is; None without ids, where each row is protected by itself."""
+    if ids is None:
+        return None
+    if public_weight is not None:
+        raise InvalidParameter(
+            "public_weight with ids of persons",
+            "one of the two",
+            "drop public_weight: whoever has the row of the largest weight would change what all others count for. "
+            "class_weight may be given",
+        )
+    persons = numbered(ids, n_rows)
+    if invalid_rows == "error":
+        require_complete(persons)
+    return persons
+
+
+def assumed_of_persons(invalid_rows: str) -> tuple[str, ...]:
+    """What has to be assumed about ids of persons."""
+    return ("ids-name-persons", *(("ids-complete",) if invalid_rows == "error" else ()))
+
+
+def require_single_rows(place: str, persons: PersonNumbers | None) -> None:
+    """Refuse ids of persons where rows are summed elsewhere, before anything is charged."""
+    if persons is not None:
+        raise UnsupportedProblem(
+            f"ids of persons for a table {place}",
+            "a table in memory",
+            "pass an array: the rows of a person may lie in several parts of a table, and must be averaged before "
+            "any part is added up",
+        )
 
 
 def encoded_targets(

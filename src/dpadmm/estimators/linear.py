@@ -76,7 +76,7 @@ PARAMETERS = """
     invalid_rows : {"error", "zero"}
         What to do with a row that holds a NaN, an infinity or an undeclared label.
     n_rows : int or None
-        Public nominal number of rows, for relation="add-remove".
+        Public nominal number of rows, or of persons where `fit` is given their ids, for relation="add-remove".
     solver_options : dict or None
         Any further public field of the solver, such as step_size, beta, averaging or momentum.
     ledger : dpadmm.Ledger, path or None

@@ -19,6 +19,10 @@ INSTEAD = {
     "max_iter": "use steps, the number of steps: each is paid for, so that it is fixed before training",
     "tol": "leave it out: the number of steps is fixed before training; set it by steps",
     "sample_weight": "use public_weight in fit, if the weights are public constants and not computed from private rows",
+    **dict.fromkeys(
+        ("groups", "ids", "persons", "person_ids", "user_ids"),
+        "use person in fit, if these are the ids of the persons whose rows they are",
+    ),
     "n_jobs": "leave it out: threads are chosen by at_most_threads or DPADMM_NUM_THREADS",
     "eps": "use epsilon",
     "data_norm": "use row_norm, the declared bound on the norm of a row",

@@ -9,6 +9,7 @@ The kernels of a namespace have the same signatures and agree to rounding:
 | dense_batch  | the same over a mini-batch, in the commonest case                   |
 | sparse_sum   | the same over CSR rows                                              |
 | sparse_gram  | second moment of CSR rows, its lower triangle                       |
+| person_means | mean gradients of persons over their dense rows, unclipped             |
 | normals      | standard normals from the words of a generator                      |
 | granular     | sum and noise rounded to one grid, added and divided; bit by bit    |
 | ring         | smoothing on a ring by two recursions                               |

@@ -18,7 +18,7 @@ from dpadmm.kernels import numpy_kernels, threads
 from dpadmm.kernels.source_digest import DIGEST
 
 Name = Literal["numpy", "compiled"]
-Loop = Literal["dense", "sparse", "row_visits"]
+Loop = Literal["dense", "sparse", "row_visits", "persons"]
 """The file in `compiled` with the kernel that reads the rows: Numba names machine code after it."""
 
 HOMES: dict[str, str] = {"numpy": "dpadmm.kernels.numpy_kernels", "compiled": "dpadmm.kernels.compiled"}

@@ -118,6 +118,51 @@ def dense_batch(
     dense_sum(X, None, None, None, *known, rows, None, 0, stop, point, None, clip, clip, code, parameter, out)
 
 
+def person_means(
+    X: NDArray[Any],
+    lower: Vector,
+    upper: Vector,
+    inverse: Vector,
+    factors: Array,
+    target: NDArray[Any],
+    rows: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    shares: Array,
+    points: Array,
+    code: int | Callable[[Array, Array], Array],
+    parameter: float,
+    means: Array,
+) -> None:
+    """Σ share · gradient over the rows of each person, not clipped, for a loss of one output.
+
+    A mean is a function of the rows of its person and of their order, to the last bit.
+
+    Parameters
+    ----------
+    X, lower, upper, inverse, factors, target, code, parameter
+        As in `dense_sum`.
+    rows, shares : (m,)
+        Rows of the table, person after person, and what each counts for.
+    ends : (persons + 1,)
+        Where the rows of each person begin and end among them.
+    points : (points, d + 1) float64
+        Where gradients are taken.
+    means : (persons, points, d + 1) float64
+        Where the means go, whatever it holds.
+    """
+    mapped = _mapped_dense(
+        X.take(rows, axis=0), lower, upper, inverse, factors[rows], np.empty((len(rows), X.shape[1]))
+    )
+    margin = factors[rows, None] * (products(mapped, points[:, :-1]) + points[:, -1])
+    places, label = np.arange(len(rows)), target[:, rows].T
+    for k in range(len(points)):
+        slopes = _slopes(margin[:, k : k + 1], label, code, parameter)[:, 0]
+        weights = np.where(np.isfinite(slopes), slopes, 0.0) * factors[rows] * shares
+        chosen = sparse.csr_matrix((weights, places, ends), shape=(len(ends) - 1, len(rows)))
+        means[:, k, :-1] = chosen @ mapped
+        means[:, k, -1] = chosen @ np.ones(len(rows))
+
+
 def sparse_sum(
     data: NDArray[Any],
     indices: NDArray[Any],

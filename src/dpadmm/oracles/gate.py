@@ -14,6 +14,7 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.sampling import Permutation
+from dpadmm.privacy.unit import Unit
 from dpadmm.stored_json import exactly, reading, real, text, unreadable, whole
 
 VERSION = 1
@@ -153,6 +154,8 @@ def require_sound(query: Query, plan: Plan) -> None:
         raise QueryRefused("the plan declares a question to move less than it can")
     if not question.size <= LONGER_THAN_REACH * query.clip_norm:
         raise QueryRefused("contributions so much longer than what one record moves that their rounding is not covered")
+    if plan.unit is not Unit.ROW and not question.persons:
+        raise QueryRefused(f"{question.name!r} is asked of single rows, and the plan protects {plan.unit.plural}")
     if question.walks != isinstance(query.sampler, Permutation):
         raise QueryRefused("a secret order of all rows belongs to a hidden pass, and only to one")
     if type(question.sampler(query.sampler)) is not type(query.sampler):

@@ -24,6 +24,7 @@ from dpadmm.privacy.events import Event
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.questions import At, Kind, Question
 from dpadmm.privacy.sampling import Batch
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
@@ -109,6 +110,8 @@ class PrivateOracle:
         store: AnswerStore | None = None,
     ) -> None:
         plan = gate.plan
+        if getattr(rows, "unit", Unit.ROW) is not plan.unit:
+            raise QueryRefused(f"a plan that protects {plan.unit.plural}, and rows that are not held so")
         if rows.n_rows < 1:
             raise QueryRefused("an empty table has nothing to ask")
         if rows.n_rows > arithmetic.most_rows(plan.n_rows, plan.budget.relation):

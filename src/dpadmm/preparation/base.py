@@ -12,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadmm.cells.feature_tables import numeric_table, public_form, with_names
 from dpadmm.cells.holders import named
+from dpadmm.cells.person_ids import PersonNumbers
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, require_finite, require_policy
+from dpadmm.estimators.fit_table import assumed_of_persons, persons_of
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.estimators.sklearn_input import feature_table
@@ -23,10 +25,12 @@ from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.server_address import PlaceParameter
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.person_rows import PersonRows
 from dpadmm.sessions import Session
 
 Array = NDArray[np.float64]
@@ -94,13 +98,16 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     # -- by itself -----------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from private rows, with the budget `epsilon`, `delta`. Every call spends it again."""
+    def fit(self, X: Any, y: Any = None, person: Any = None) -> Self:
+        """Learn from private rows, with the budget `epsilon`, `delta`. Every call spends it again.
+
+        With ids of persons in `person`, each person is protected with all their rows, as in the models.
+        """
         # A floating-point warning about a private row would be a message about it.
         with np.errstate(all="ignore"):
-            return self._fit(X)
+            return self._fit(X, person)
 
-    def _fit(self, table: Any) -> Self:
+    def _fit(self, table: Any, person: Any) -> Self:
         require_plain(self.get_params(deep=False))
         require_nothing_learned_before(self)
         session = Session(self.ledger, self.dataset, self.random_state)
@@ -110,13 +117,15 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X = feature_table(table, self.invalid_rows == "zero", self)
         n_features = int(X.shape[1])
         self._check(n_features, sparse.issparse(X))
-        nominal, assumed = nominal_rows(self.n_rows, X.shape[0], budget.relation)
+        persons = persons_of(person, X.shape[0], None, self.invalid_rows)
+        unit, number = (Unit.ROW, X.shape[0]) if persons is None else (Unit.PERSON, persons.count)
+        nominal, assumed = nominal_rows(self.n_rows, number, budget.relation, unit)
         rowmap = self._row_map(n_features)
-        plan = calibrate(budget, [self.request(n_features)], Everything(), nominal)
+        plan = calibrate(budget, [self.request(n_features)], Everything(), nominal, unit=unit)
         session.afford(plan)
         if self.invalid_rows == "error":
             require_finite(X)
-        rows = LocalRows(PackedRows.of(rowmap, X), np.zeros(X.shape[0]), Squared(), rowmap.row_norm)
+        rows = _rows_of(PackedRows.of(rowmap, X), rowmap.row_norm, persons)
         with session.carrying_out(plan) as work:
             learned, released = self._learn(work.oracle(rows), rowmap, n_features)
             work.release(released)
@@ -124,7 +133,15 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, value in learned.items():
             setattr(self, name, value)
         form = public_form(table, X, refuses=self.invalid_rows == "error")
-        assumptions = (*assumed, *on_invalid_rows(self.invalid_rows), *form, NOTHING_ELSE, COSTS_IN_ADDITION)
+        about_ids = () if persons is None else assumed_of_persons(self.invalid_rows)
+        assumptions = (
+            *assumed,
+            *about_ids,
+            *on_invalid_rows(self.invalid_rows),
+            *form,
+            NOTHING_ELSE,
+            COSTS_IN_ADDITION,
+        )
         self.plan_ = plan
         self.privacy_ = work.statement(type(self).__name__, assumptions, subject="transformer")
         return self
@@ -156,3 +173,11 @@ class PrivateTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self.invalid_rows == "zero"
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _rows_of(table: PackedRows, row_norm: float, persons: PersonNumbers | None) -> LocalRows | PersonRows:
+    """Rows without targets."""
+    nothing = np.zeros(table.n_rows)
+    if persons is None:
+        return LocalRows(table, nothing, Squared(), row_norm)
+    return PersonRows(table, nothing, Squared(), row_norm, persons)

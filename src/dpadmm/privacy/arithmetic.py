@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dpadmm.errors import InvalidParameter, shown
 from dpadmm.kernels.threads import CHUNK_ENTRIES, LONGEST_RUN
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.unit import Unit
 
 UNIT_ROUNDOFF = 2.0**-53
 GRID_BITS = 24
@@ -33,6 +34,12 @@ BLOCK_ENTRIES = CHUNK_ENTRIES >> 2
 """There are at most as many blocks of rows, each summed by itself, as blocks of this many entries would be."""
 NOMINAL_MARGIN = 4
 """How many times more rows than declared a table may have where their number is secret."""
+PART_ROWS = 1 << 22
+"""Rows of a table of persons whose sums are added up as rows are, at most; sums of such parts are added in a tree."""
+PIECE_ROWS = 1 << 16
+"""Rows of one person that are added up one after another, at most; sums of such pieces are added in a tree."""
+TREE_DEPTH = 48
+"""Additions on the way through a tree, at most."""
 RESERVED_SHARE = 1e-6
 """Part of δ set aside for the distance between discrete and rounded Gaussian noise."""
 LARGEST_EXACT_WIDTH = 2048
@@ -69,23 +76,31 @@ def most_rows(n_rows: int, relation: Relation) -> int:
     return n_rows if relation is Relation.REPLACE_ONE else NOMINAL_MARGIN * n_rows
 
 
-def summation_error(rows: int, features: int, condition: float = 1.0) -> float:
+def summation_error(rows: int, features: int, condition: float = 1.0, unit: Unit = Unit.ROW) -> float:
     """Largest ‖computed sum − sum of the computed contributions‖ in units of the largest contribution.
 
     Parameters
     ----------
     rows : int
-        Public bound on the number of rows.
+        Public bound on the number of rows, or of whatever unit is protected.
     features : int
         Entries of a row.
     condition : float
         Of the change of coordinates applied to the finished sum.
+    unit : Unit
+        Whose contributions are added up. Where a person may have any number of rows, no bound rests on that number.
 
     Formal guarantees
     -----------------
     Holds for every order of summation in which rows are first summed in blocks of at most `LONGEST_RUN`, no more of
-    them than blocks of `BLOCK_ENTRIES` entries would be (docs/proofs/float.md, Lemma 1).
+    them than blocks of `BLOCK_ENTRIES` entries would be (docs/proofs/float.md, Lemma 1). For persons it holds as
+    docs/proofs/persons.md says (Lemma 3).
     """
+    if unit is not Unit.ROW:
+        most = max(rows, PART_ROWS)
+        runs = PIECE_ROWS + LONGEST_RUN + math.ceil(most / shortest_run(features))
+        depth = runs + 2 * TREE_DEPTH + 16.0 * (features + 8.0) ** 1.5
+        return float(1.01 * depth * UNIT_ROUNDOFF * 2.0 * condition * rows)
     depth = min(rows, LONGEST_RUN) + math.ceil(rows / shortest_run(features)) + 8.0 * (features + 8.0) ** 1.5
     return float(1.01 * depth * UNIT_ROUNDOFF * 2.0 * condition * rows)
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from dpadmm.errors import InvalidParameter, shown
+from dpadmm.privacy.unit import Unit
 from dpadmm.privacy.wording import rounded_up
 from dpadmm.stored_json import LARGEST_WHOLE
 
@@ -59,15 +60,18 @@ class Budget:
                 f"delta={rounded_up(self.delta)}", "0 < delta < 1", "use about 1e-5, and less than 1/n"
             )
 
-    def require_meaningful(self, n_rows: int) -> None:
-        """Refuse δ ≥ 1/n, which publishing one whole row at random would satisfy, and more rows than there can be."""
-        if n_rows > LARGEST_WHOLE:
-            raise InvalidParameter(f"n_rows={shown(int(n_rows))}", "at most 2**53 rows", "correct the number of rows")
-        if self.delta * n_rows >= 1:
+    def require_meaningful(self, number: int, unit: Unit = Unit.ROW) -> None:
+        """Refuse δ ≥ 1/n, which publishing one whole unit at random would satisfy, and more units than there can be."""
+        many = unit.plural
+        if number > LARGEST_WHOLE:
             raise InvalidParameter(
-                f"delta={rounded_up(self.delta)}, at least one over the number of rows",
+                f"n_rows={shown(int(number))}", f"at most 2**53 {many}", f"correct the number of {many}"
+            )
+        if self.delta * number >= 1:
+            raise InvalidParameter(
+                f"delta={rounded_up(self.delta)}, at least one over the number of {many}",
                 "delta < 1/n",
-                "choose delta well below one over the number of rows, for instance 1/n**2",
+                f"choose delta well below one over the number of {many}, for instance 1/n**2",
             )
 
 

@@ -19,10 +19,11 @@ from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan, Query, Request
-from dpadmm.privacy.plan_agreement import MOST_RELEASES, require_agreement, require_cost
-from dpadmm.privacy.proofs import cited, status
+from dpadmm.privacy.plan_agreement import MOST_RELEASES, require_agreement, require_cost, require_proved
+from dpadmm.privacy.proofs import cited, claims_for, status
 from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.sampling import Sampler
+from dpadmm.privacy.unit import Unit
 from dpadmm.privacy.wording import rounded_up
 
 # The search stops inside this band of ε and would rather use a little too much noise than too little.
@@ -42,6 +43,7 @@ def calibrate(
     accountant: str | None = None,
     cache: bool = True,
     arithmetic: Arithmetic = Arithmetic.GRANULAR,
+    unit: Unit = Unit.ROW,
 ) -> Plan:
     """The plan with the least noise that keeps the promise.
 
@@ -62,6 +64,8 @@ def calibrate(
         Remember the result of a costly search in the user's cache directory (see `plan_cache` for the trust in it).
     arithmetic : Arithmetic
         How sums and noise will be computed; exact noise costs a millionth of δ.
+    unit : Unit
+        Whose data is protected; `n_rows` is then the number of these, and batches are drawn among them.
 
     Returns
     -------
@@ -83,8 +87,9 @@ def calibrate(
     >>> f"{plan.queries[0].noise_std:.5f}"
     '0.00048'
     """
-    budget.require_meaningful(n_rows)
+    budget.require_meaningful(n_rows, unit)
     _require_usable(budget.relation, requests, sampler, n_rows)
+    require_proved(unit, [request.question for request in requests], arithmetic)
     arithmetic = _arithmetic_of(requests, arithmetic)
     name = default_accountant(_event(requests, sampler, 1.0)) if accountant is None else accountant
     judge = make_accountant(name)
@@ -97,10 +102,10 @@ def calibrate(
     scale, achieved = hit if hit is not None else _search(judge, spendable, requests, sampler)
     if remember and hit is None:
         plan_cache.write(key, scale, achieved)
-    claims = judge.claims(_event(requests, sampler, scale), budget.relation)
+    claims = (*judge.claims(_event(requests, sampler, scale), budget.relation), *claims_for(unit))
     proofs = status(cited(claims, (request.question for request in requests)))
     queries = _queries(budget.relation, requests, sampler, n_rows, scale)
-    return Plan(budget, n_rows, queries, name, achieved, proofs, arithmetic)
+    return Plan(budget, n_rows, queries, name, achieved, proofs, arithmetic, unit)
 
 
 @singledispatch

@@ -13,7 +13,7 @@ from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, weakest
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.proofs import cited, status
+from dpadmm.privacy.proofs import cited, claims_for, status
 from dpadmm.privacy.wording import rounded_up
 
 MARGIN = 1.01
@@ -29,7 +29,7 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     Parameters
     ----------
     plans : sequence of Plan
-        Of fits on the same rows, under one relation. Others are refused.
+        Of fits on the same rows, under one relation and for one unit of privacy. Others are refused.
     delta : float
         At which to state ε.
 
@@ -44,21 +44,31 @@ def compose_plans(plans: Sequence[Plan], delta: float) -> Plan:
     """
     _require_one_table(plans)
     relation, n_rows = plans[0].budget.relation, plans[0].n_rows
-    replace(plans[0].budget, delta=delta).require_meaningful(n_rows)
+    unit = plans[0].unit
+    replace(plans[0].budget, delta=delta).require_meaningful(n_rows, unit)
     queries = tuple(itertools.chain.from_iterable(plan.queries for plan in plans))
     event = Event(tuple(query.part for query in queries))
     _require_one_accountant(event)
     judge = make_accountant(default_accountant(event))
     epsilon = _certified(judge, event, plans, delta)
     budget = Budget(epsilon, delta, relation)
-    proofs = status(cited(judge.claims(event, relation), (query.question for query in queries)))
+    claims = (*judge.claims(event, relation), *claims_for(unit))
+    proofs = status(cited(claims, (query.question for query in queries)))
     arithmetic = weakest(plan.arithmetic for plan in plans)
-    return Plan(budget, n_rows, queries, judge.name, epsilon, proofs, arithmetic)
+    return Plan(budget, n_rows, queries, judge.name, epsilon, proofs, arithmetic, unit)
 
 
 def _require_one_table(plans: Sequence[Plan]) -> None:
     if not plans:
         raise InvalidParameter("no plan", "at least one plan", "pass the plans of the fits to add up")
+    units = sorted({str(plan.unit) for plan in plans})
+    if len(units) > 1:
+        raise InvalidParameter(
+            f"parts that protect different units ({' and '.join(units)})",
+            "parts that protect the same",
+            "fit all parts with the same ids, or state them one by one: what is promised to a row says nothing of "
+            "somebody who has several",
+        )
     relations = sorted({str(plan.budget.relation) for plan in plans})
     if len(relations) > 1:
         raise InvalidParameter(
@@ -69,8 +79,8 @@ def _require_one_table(plans: Sequence[Plan]) -> None:
     rows = sorted({plan.n_rows for plan in plans})
     if len(rows) > 1:
         raise InvalidParameter(
-            f"parts with different numbers of rows ({', '.join(map(str, rows))})",
-            "parts that were fitted on the same rows",
+            f"parts with different numbers of {plans[0].unit.plural} ({', '.join(map(str, rows))})",
+            f"parts that were fitted on the same {plans[0].unit.plural}",
             "fit all parts on one table; where each person is in one table only, state each table by itself",
         )
 

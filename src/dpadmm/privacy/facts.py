@@ -14,11 +14,10 @@ from dpadmm.privacy.proofs import CITATIONS, SENSITIVITIES
 from dpadmm.privacy.questions import QUESTIONS, CentredScore, ClippedGradient, GradientDifference, HiddenWalk
 from dpadmm.privacy.sampling import SAMPLERS, Permutation
 from dpadmm.privacy.selection.repetitions import Repetitions
+from dpadmm.privacy.unit import Protected
 from dpadmm.stored_json import exactly, flag, listed, reading, real, record, text, texts, unreadable, whole
 
 VERSION = 2
-UNITS = ("row",)
-"""Whose data is protected."""
 SUBJECTS = ("model", "transformer", "composition")
 HIDDEN_PASSES, CLIPPED, DIFFERENCE, SCORE = (
     HiddenWalk.name,
@@ -29,17 +28,6 @@ HIDDEN_PASSES, CLIPPED, DIFFERENCE, SCORE = (
 FULL = "full"
 
 Read = TypeVar("Read")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Whose data is protected, and the public number of them."""
-
-    kind: str
-    number: int
-
-    def __post_init__(self) -> None:
-        _known(self.kind in UNITS)
 
 
 @dataclass(frozen=True)
@@ -138,7 +126,7 @@ class Facts:
     epsilon_achieved: float
     accountant: str
     proofs: tuple[str, ...]
-    unit: Unit
+    unit: Protected
     solvers: tuple[str, ...]
     seeded: bool
     plan_digest: str
@@ -247,7 +235,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "epsilon_achieved": _real,
     "accountant": _text,
     "proofs": lambda value: texts(value, WHAT),
-    "unit": _flat(Unit),
+    "unit": _flat(Protected),
     "solvers": lambda value: texts(value, WHAT),
     "seeded": lambda value: flag(value, WHAT),
     "plan_digest": _text,

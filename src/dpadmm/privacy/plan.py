@@ -14,6 +14,7 @@ from dpadmm.privacy.events import Event, Part
 from dpadmm.privacy.questions import Question
 from dpadmm.privacy.questions import stored as stored_questions
 from dpadmm.privacy.sampling import Everything, Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.privacy.unit import Unit, as_stored
 from dpadmm.stored_json import exactly, listed, reading, real, text, unreadable, whole
 
 
@@ -91,7 +92,8 @@ class Plan:
     """Everything that will be asked of the data, certified before a row is read.
 
     `epsilon_achieved` is what the accountant certifies for `event`; it never exceeds `budget.epsilon`. `arithmetic`
-    says how sums and noise are computed.
+    says how sums and noise are computed. `unit` says whose data is protected, and `n_rows` is the number of these: of
+    rows, or of persons where a person may have several rows.
     """
 
     budget: Budget
@@ -101,6 +103,7 @@ class Plan:
     epsilon_achieved: float
     proof_status: str
     arithmetic: Arithmetic = Arithmetic.GRANULAR
+    unit: Unit = Unit.ROW
 
     @property
     def event(self) -> Event:
@@ -124,18 +127,20 @@ class Plan:
             "proof_status": self.proof_status,
             # Plans of earlier versions have no such field; without it they keep their digests.
             **({} if self.arithmetic is Arithmetic.FLOATING else {"arithmetic": str(self.arithmetic)}),
+            **as_stored(self.unit),
             "queries": [_query_to_dict(query) for query in self.queries],
         }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Plan:
         """The plan that `to_dict` wrote; `FileProblem` for anything else."""
-        exactly(fields, "a plan", (*PROMISED, "queries"), ("arithmetic", "digest"))
+        exactly(fields, "a plan", (*PROMISED, "queries"), ("arithmetic", "unit", "digest"))
         with reading("a plan"):
             budget, n_rows, accountant, achieved, status = promised_from_dict(fields)
             queries = tuple(_query_from_dict(query) for query in listed(fields["queries"], "the queries of a plan"))
             arithmetic = Arithmetic(text(fields.get("arithmetic", Arithmetic.FLOATING), "the arithmetic of a plan"))
-            made = cls(budget, n_rows, queries, accountant, achieved, status, arithmetic)
+            unit = Unit.parse(text(fields.get("unit", Unit.ROW), "the unit of a plan"))
+            made = cls(budget, n_rows, queries, accountant, achieved, status, arithmetic, unit)
             require_digest(fields, made.digest)
             return made
 

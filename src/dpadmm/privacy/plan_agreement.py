@@ -7,17 +7,19 @@ cost, whatever the table holds. So the sampler's rows must be those of the plan,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from dpadmm.errors import DpadmmError, PromiseBroken
+from dpadmm.errors import DpadmmError, PromiseBroken, UnsupportedProblem
 from dpadmm.kernels.clipping import SMALLEST_CLIP
 from dpadmm.privacy.accountants.base import ACCOUNTANTS
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_MULTIPLIER, Arithmetic
 from dpadmm.privacy.passage import NOISY_PASS
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.questions import HiddenWalk
+from dpadmm.privacy.questions import HiddenWalk, Question
 from dpadmm.privacy.questions import stored as stored_questions
 from dpadmm.privacy.sampling import Permutation, Sampler, sampler_from_dict, sampler_to_dict
+from dpadmm.privacy.unit import Unit
 from dpadmm.privacy.wording import rounded_down, rounded_up
 from dpadmm.stored_json import LARGEST_WHOLE
 
@@ -50,6 +52,28 @@ def require_agreement(plan: Plan) -> None:
             _require(holds, f"whose {query.kind!r} {otherwise}")
 
 
+def is_proved(unit: Unit, question: Question[Any], arithmetic: Arithmetic) -> bool:
+    """Whether the bound on what one row contributes is proved to bound what a whole unit does."""
+    return unit is Unit.ROW or (question.persons and arithmetic is not Arithmetic.EXACT)
+
+
+def require_proved(unit: Unit, questions: Iterable[Question[Any]], arithmetic: Arithmetic) -> None:
+    """Refuse what docs/proofs/persons.md has no proof for, before anything is certified."""
+    if unit is not Unit.ROW and arithmetic is Arithmetic.EXACT:
+        raise UnsupportedProblem(
+            f"arithmetic='exact' for a promise to {unit.plural}",
+            "arithmetic='granular'",
+            "leave arithmetic out: a mean over the rows of a person is no whole number",
+        )
+    for question in questions:
+        if not is_proved(unit, question, arithmetic):
+            raise UnsupportedProblem(
+                f"the question {question.name!r} for a promise to {unit.plural}",
+                "questions of which it is proved (docs/proofs/persons.md)",
+                "choose solver='auto' or another one that only sums, or promise privacy to single rows",
+            )
+
+
 def require_cost(stated: float, epsilon: float) -> None:
     """Refuse a stated ε that is not what the queries cost."""
     if not OVERSTATED * stated <= epsilon <= stated:
@@ -78,6 +102,7 @@ def _claims(plan: Plan, query: Query) -> Iterator[tuple[bool, str]]:
         yield charged and plan.arithmetic is not Arithmetic.EXACT, "charges no rounding"
     yield query.clip_norm >= question.reach(plan.budget.relation), "can move further than it states"
     yield question.sampler(query.sampler) == query.sampler, "is sampled, but reads every row"
+    yield is_proved(plan.unit, question, plan.arithmetic), f"has no proof for {plan.unit.plural}"
     if plan.arithmetic is Arithmetic.EXACT:
         yield query.noise_multiplier <= LARGEST_EXACT_MULTIPLIER, "has more noise than exact arithmetic can draw"
 

@@ -18,13 +18,13 @@ from dpadmm.privacy.facts import (
     RunFacts,
     SearchFacts,
     Share,
-    Unit,
 )
 from dpadmm.privacy.outlook import outlook
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.proofs import claims_of
 from dpadmm.privacy.questions import HiddenWalk
 from dpadmm.privacy.selection.search_plan import PROOFS, SearchPlan
+from dpadmm.privacy.unit import Protected
 
 IMPLIED = (
     *("subject", "epsilon", "delta", "relation", "epsilon_achieved", "accountant", "proofs", "unit", "plan_digest"),
@@ -53,7 +53,7 @@ def facts_of(
         epsilon_achieved=plan.epsilon_achieved,
         accountant=plan.accountant,
         proofs=claims_of(runs, () if isinstance(plan, Plan) else (PROOFS[plan.accountant],)),
-        unit=Unit("row", plan.n_rows),
+        unit=Protected(plan.unit, plan.n_rows),
         solvers=(solver,),
         seeded=seeded,
         plan_digest=plan.digest,

@@ -8,6 +8,7 @@ from typing import Any
 from dpadmm.privacy.accountants.base import make_accountant
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.questions import Question
+from dpadmm.privacy.unit import Unit
 
 CITATIONS: dict[str, str] = {
     "gaussian": "proved (Balle & Wang 2018, Thm 8; docs/proofs/gaussian.md)",
@@ -21,6 +22,7 @@ CITATIONS: dict[str, str] = {
     "iteration-paper": (
         "proved (Chan, Xie & Zhao 2024, Thm 5.1, for the first record; docs/proofs/iteration.md for all of them)"
     ),
+    "persons": "the same for persons with any number of rows, proved here (docs/proofs/persons.md)",
     "selection-profile": "proved here (docs/proofs/tuning.md; compare Koskela, Redberg & Wang 2024)",
     "selection-renyi": "proved (Papernot & Steinke 2022, Thms 2 and 6; docs/proofs/tuning.md)",
 }
@@ -69,8 +71,13 @@ def claims_of(plans: Sequence[Plan], more: Iterable[str] = ()) -> tuple[str, ...
     return (*found, *((SENSITIVITIES,) if learned else ()))
 
 
+def claims_for(unit: Unit) -> tuple[str, ...]:
+    """Keys of what is claimed beside, where more than one row is protected."""
+    return () if unit is Unit.ROW else ("persons",)
+
+
 def accountant_claims(plan: Plan) -> tuple[str, ...]:
     """Keys of the claims by which the accountant of a plan certifies it; refused where there is none."""
     judge, event, relation = make_accountant(plan.accountant), plan.event, plan.budget.relation
     judge.check(event, relation)
-    return judge.claims(event, relation)
+    return (*judge.claims(event, relation), *claims_for(plan.unit))

@@ -85,7 +85,7 @@ def report_page(report: Report, picture: bytes) -> str:
         cards=_cards(statement),
         results=_results(report.results),
         statement=escape(statement.text),
-        plan=_table(short.HEAD, short.table(facts), "numbers"),
+        plan=_table(short.head(facts.unit.kind), short.table(facts), "numbers"),
         accountant=escape(statement.accountant),
         meaning=short.beside_table(facts),
         what="these queries" if facts.search is None else "a search of such trials",

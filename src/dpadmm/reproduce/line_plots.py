@@ -172,7 +172,7 @@ def true_range(found: Measurements, curve: Curve) -> str:
         return ""
     claim = max(x for panel in found.exhibit.panels for x in found.raw(panel.title, curve.label, "true_epsilon"))
     words = " to ".join(dict.fromkeys(epsilon_text(each) for each in (min(bounds), max(bounds))))
-    return f"≥ {words} at claimed {claim:g}"
+    return f"{words} at claimed {claim:g}" if words == "∞" else f"≥ {words} at claimed {claim:g}"
 
 
 def epsilon_text(bound: float) -> str:

@@ -109,9 +109,9 @@ class LocalRows:
     ) -> None:
         self._hold(X if isinstance(X, PackedRows) else PackedRows.of_mapped(X))
         self._target = np.asarray(target)
-        self._columns = _kernel_target(self._target)
+        self._columns = kernel_target(self._target)
         self._loss = loss
-        self._code, self._parameter = _kernel_loss(loss)
+        self._code, self._parameter = kernel_loss(loss)
         self._has_code = isinstance(self._code, int)
         self._measure(self._table.norms)
         self._row_norm = row_norm
@@ -185,7 +185,7 @@ class LocalRows:
         return self._view(turned, chosen), factors
 
     def _view(self, rows: Array, chosen: Chosen) -> ArrayView:
-        return ArrayView(rows, self._target[chosen], self._loss, self._row_norm, lambda: _as_given(self._X[chosen]))
+        return ArrayView(rows, self._target[chosen], self._loss, self._row_norm, lambda: rows_as_given(self._X[chosen]))
 
     def _gradient(self, question: ClippedGradient, at: At, batch: Batch) -> Array:
         x, clip_norm, rows = at[0], question.clip, batch.rows
@@ -487,7 +487,7 @@ class LocalRows:
     """Fast ways, by type of question."""
 
 
-def _as_given(part: Any) -> Array:
+def rows_as_given(part: Any) -> Array:
     """Rows dense and in float64."""
     return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
 
@@ -521,12 +521,12 @@ def _within_one(weights: NDArray[Any]) -> Array:
     return np.clip(kept, 0.0, 1.0, out=kept)
 
 
-def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
+def kernel_target(target: NDArray[Any]) -> NDArray[Any]:
     """Targets as a kernel takes them, (columns, n): float64, or int8 where the caller knows them to be so small."""
     kind = np.int8 if target.dtype == np.int8 else np.float64
     return np.ascontiguousarray(target.reshape(len(target), -1).T, dtype=kind)
 
 
-def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
+def kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
     """The loss as kernels know it; of a loss they do not know, its slope, which the NumPy twins can call."""
     return kernel_of(loss) or (loss.slope, 0.0)

@@ -25,7 +25,9 @@ class Rows(Protocol):
     Attributes
     ----------
     n_rows : int
-        How many there are to draw from.
+        How many there are to draw from: rows, or persons.
+    unit : Unit
+        Whose contributions are added up; left out where these are single rows.
     """
 
     n_rows: int

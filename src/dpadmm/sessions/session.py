@@ -77,13 +77,16 @@ class Session:
         self._payment.check(wanted)
 
     @contextmanager
-    def carrying_out(self, promise: Promise, engine: kernels.Name | None = None) -> Iterator[Work]:
+    def carrying_out(
+        self, promise: Promise, engine: kernels.Name | None = None, receipt: str | None = None
+    ) -> Iterator[Work]:
         """Charge the whole promise for the work within, which must end with `Work.release`.
 
-        `engine` names the kernels for the work; without one those in use stay.
+        `engine` names the kernels for the work; without one those in use stay. `receipt` is that of work which was
+        interrupted and goes on, charged before.
         """
         with ExitStack() as held:
-            held.enter_context(self._payment.reserving(promise))
+            held.enter_context(self._payment.reserving(promise, receipt))
             if engine is not None:
                 held.enter_context(kernels.use(engine))
             work = Work(promise, self._payment, self.streams)
@@ -99,16 +102,28 @@ class Work:
         self._oracle: PrivateOracle | None = None
         self._released = False
 
-    def oracle(self, rows: Rows, mechanism: Mechanism | None = None, store: AnswerStore | None = None) -> PrivateOracle:
+    def oracle(
+        self,
+        rows: Rows,
+        mechanism: Mechanism | None = None,
+        store: AnswerStore | None = None,
+        asked: dict[str, Any] | None = None,
+    ) -> PrivateOracle:
         """The one oracle that answers the plan of a fit.
 
         `mechanism` adds the noise where that of the plan's arithmetic does not, on a device for example; `store` keeps
-        each answer before it leaves.
+        each answer before it leaves; `asked` is the state of the gate of work that goes on.
         """
         if self._oracle is not None or not isinstance(self._promise, Plan):
             raise PromiseBroken("Got a second oracle for one plan. Expected one: a plan is carried out once.")
-        self._oracle = PrivateOracle(rows, Gate(self._promise), self._streams, mechanism, store)
+        gate = Gate(self._promise) if asked is None else Gate.restored(self._promise, asked)
+        self._oracle = PrivateOracle(rows, gate, self._streams, mechanism, store)
         return self._oracle
+
+    @property
+    def receipt(self) -> str:
+        """By which the ledger knows this work, to go on with it after an interruption; empty without a ledger."""
+        return self._payment.receipt
 
     def trial(self, part: Plan, rows: Rows, seed: int | None) -> PrivateOracle:
         """An oracle for one run within a search, with noise of its own. How many runs there are stays secret."""

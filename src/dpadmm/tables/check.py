@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidData
 from dpadmm.tables.columns import Boolean, Classes, Column, Ignore, Numeric, TargetKind
-from dpadmm.tables.encode import read_codes, read_numbers
+from dpadmm.tables.encode import known_ids, read_codes, read_ids, read_numbers
 from dpadmm.tables.findings import FEW, Finding, FindingKind, Findings, Place, shown
 from dpadmm.tables.lines import Lines, unreadable_rows
 from dpadmm.tables.missing import missing_among
@@ -23,6 +23,13 @@ from dpadmm.tables.reading import csv_lines, names_in, suffix_of
 from dpadmm.tables.schema import Schema
 
 Mask = NDArray[np.bool_]
+
+
+class _Ids:
+    """What the column of the persons holds."""
+
+
+Declared = Column | TargetKind | _Ids
 
 
 def check(path: str | Path, schema: Schema, *, block_rows: int = BLOCK_ROWS) -> Findings:
@@ -140,7 +147,8 @@ def _about_names(names: list[str], schema: Schema) -> Iterator[tuple[str | None,
     if not declared.keys() & set(names):
         yield None, FindingKind.NO_HEADER
         return
-    for name in (*schema.required, *(() if target is None else (target,))):
+    person = () if schema.person is None else (schema.person,)
+    for name in (*schema.required, *person, *(() if target is None else (target,))):
         if name not in names:
             yield name, FindingKind.TARGET_ABSENT if name == target else FindingKind.COLUMN_ABSENT
     for name, times in Counter(names).items():
@@ -150,15 +158,19 @@ def _about_names(names: list[str], schema: Schema) -> Iterator[tuple[str | None,
             yield name, FindingKind.COLUMN_UNDECLARED
 
 
-def _declared(schema: Schema) -> dict[str, Column | TargetKind]:
-    """All columns a table may have, the target among them."""
+def _declared(schema: Schema) -> dict[str, Declared]:
+    """All columns a table may have, the target and the ids among them."""
     target = {} if schema.target is None else {schema.target.column: schema.target.kind}
-    return {**schema.columns, **target}
+    person = {} if schema.person is None else {schema.person: _Ids()}
+    return {**schema.columns, **target, **person}
 
 
-def _looked(series: pd.Series[Any], column: Column | TargetKind) -> Iterator[tuple[FindingKind, Mask]]:
+def _looked(series: pd.Series[Any], column: Declared) -> Iterator[tuple[FindingKind, Mask]]:
     """What there is to say about the cells of a column, each kind with the cells it is true of."""
     if isinstance(column, Ignore):
+        return
+    if isinstance(column, _Ids):
+        yield FindingKind.NO_ID, ~known_ids(read_ids(series))
         return
     if isinstance(column, Numeric):
         numbers = read_numbers(series)

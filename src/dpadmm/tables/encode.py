@@ -15,12 +15,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpadmm.cells.feature_tables import numbers_of
-from dpadmm.cells.one_cell import label, number_or_nan, raise_if_stopped
+from dpadmm.cells.one_cell import Label, label, number_or_nan, raise_if_stopped
 from dpadmm.cells.pandas_cells import objects_of
 from dpadmm.errors import InvalidData, InvalidParameter, InvalidSchema
 from dpadmm.tables.columns import Boolean, Categorical, Column, Numeric, Value
 from dpadmm.tables.lines import unreadable_rows
-from dpadmm.tables.missing import missing_among
+from dpadmm.tables.missing import is_missing, missing_among
 from dpadmm.tables.schema import Schema, TargetColumn
 
 Policy: TypeAlias = Literal["error", "zero"]
@@ -44,15 +44,31 @@ class EncodedTable:
     feature_names : tuple of str
     valid : ndarray of bool
         Private like the rows themselves.
+    person : ndarray or None
+        The id of the person whose row it is, where the schema names such a column and ids were asked for; None in a
+        row without one, which is not valid.
     """
 
     X: NDArray[np.floating[Any]]
     y: NDArray[Any] | None
     feature_names: tuple[str, ...]
     valid: Mask
+    person: NDArray[np.object_] | None = None
+
+    @property
+    def units(self) -> int:
+        """How many rows there are, or persons where there are ids."""
+        return len(self.X) if self.person is None else len({each for each in self.person if each is not None})
 
 
-def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_rows: Policy = "error") -> EncodedTable:
+def encode(
+    frame: pd.DataFrame,
+    schema: Schema,
+    *,
+    with_target: bool,
+    invalid_rows: Policy = "error",
+    with_person: bool = False,
+) -> EncodedTable:
     """Encode a table.
 
     A numeric cell is clipped to its declared range and mapped onto [0, 1]; a category becomes an indicator; a missing
@@ -70,6 +86,8 @@ def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_ro
         Whether the labels are needed.
     invalid_rows : {"error", "zero"}
         "error" raises if there is an invalid row, which tells that there is one; "zero" blanks such rows silently.
+    with_person : bool
+        Whether ids are needed, if the schema names the column of the persons. A row without one is not valid.
 
     Raises
     ------
@@ -80,7 +98,8 @@ def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_ro
     """
     if invalid_rows not in ("error", "zero"):
         raise InvalidParameter(f"invalid_rows={invalid_rows!r}", "'error' or 'zero'", "choose one of these")
-    target = _check_columns(frame, schema, with_target)
+    asked = schema.person if with_person else None
+    target = _check_columns(frame, schema, with_target, asked)
     frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     X = np.zeros((len(frame), schema.n_features))
     valid = ~unreadable_rows(frame)
@@ -94,10 +113,13 @@ def encode(frame: pd.DataFrame, schema: Schema, *, with_target: bool, invalid_ro
     if target is not None:
         y, labelled = _labels(frame[target.column], target)
         valid &= labelled
+    person = None if asked is None else read_ids(frame[asked])
+    if person is not None:
+        valid &= known_ids(person)
     if invalid_rows == "error":
         refuse_invalid(valid)
     X[~valid] = np.nan
-    return EncodedTable(X, y, schema.feature_names, valid)
+    return EncodedTable(X, y, schema.feature_names, valid, person)
 
 
 def refuse_invalid(valid: Mask) -> None:
@@ -111,7 +133,9 @@ def refuse_invalid(valid: Mask) -> None:
         )
 
 
-def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> TargetColumn | None:
+def _check_columns(
+    frame: pd.DataFrame, schema: Schema, with_target: bool, person: str | None = None
+) -> TargetColumn | None:
     """Names only, which are public; returns the target to encode."""
     if not isinstance(frame, pd.DataFrame):
         raise InvalidData(f"a table of type {type(frame).__name__}", "a pandas DataFrame", "read it with read_table")
@@ -120,10 +144,10 @@ def _check_columns(frame: pd.DataFrame, schema: Schema, with_target: bool) -> Ta
     names = [str(name) for name in frame.columns]
     present = set(names)
     target = () if schema.target is None else (schema.target.column,)
-    needed = schema.required + (target if with_target else ())
+    needed = schema.required + (target if with_target else ()) + (() if person is None else (person,))
     problems = {
         "missing columns": [name for name in needed if name not in present],
-        "columns the schema does not declare": [n for n in names if n not in schema.columns and n not in target],
+        "columns the schema does not declare": [n for n in names if n not in (*schema.columns, *target, schema.person)],
         "columns present twice": sorted(name for name, times in Counter(names).items() if times > 1),
     }
     if not present & set(needed):
@@ -178,6 +202,25 @@ def _labels(series: pd.Series[Any], target: TargetColumn) -> tuple[NDArray[Any],
         return np.clip(np.where(known, numbers, target.kind.lower), target.kind.lower, target.kind.upper), known
     codes = read_codes(series, target.kind.classes)
     return np.array(target.kind.classes)[np.maximum(codes, 0)], codes >= 0
+
+
+def read_ids(series: pd.Series[Any]) -> NDArray[np.object_]:
+    """Ids of persons: numbers by their value, texts by their letters without the spaces around them, else None."""
+    found = np.empty(len(series), dtype=object)
+    found[:] = [_id(cell) for cell in objects_of(series).tolist()]
+    return found
+
+
+def known_ids(ids: NDArray[np.object_]) -> Mask:
+    """Which rows have an id."""
+    return np.fromiter((each is not None for each in ids), dtype=bool, count=len(ids))
+
+
+def _id(cell: Any) -> Label | None:
+    if is_missing(cell):
+        return None
+    found = label(cell)
+    return found.strip() if isinstance(found, str) else found
 
 
 def read_numbers(series: pd.Series[Any], fill: float | None = None) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ class FindingKind(Enum):
     NOT_BOOLEAN = ("not-boolean", "neither true nor false", True)
     UNSEEN = ("unseen", 'none of the declared categories, and the schema says unseen = "error"', True)
     LABEL = ("label", "none of the declared classes", True)
+    NO_ID = ("no-id", "no id by which a person is known", True)
     COLUMN_ABSENT = ("column-absent", "declared in the schema, absent from the table", True)
     TARGET_ABSENT = ("target-absent", "the target, absent from the table: needed for all but predict", True)
     COLUMN_UNDECLARED = ("column-undeclared", "in the table, not declared in the schema", True)

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ def encoded_on_disk(
     *,
     with_target: bool,
     invalid_rows: Policy = "error",
+    with_person: bool = False,
     block_rows: int = BLOCK_ROWS,
 ) -> Iterator[EncodedTable]:
     """Encode a Parquet file as `encode` would, with the rows in float32 in a file that is gone afterwards.
@@ -40,7 +42,7 @@ def encoded_on_disk(
     ----------
     path : str or Path
         A Parquet file.
-    schema, with_target, invalid_rows
+    schema, with_target, invalid_rows, with_person
         As for `encode`.
     folder : str or Path
         Where there is room for rows × features × 4 bytes.
@@ -61,10 +63,8 @@ def encoded_on_disk(
     with ExitStack() as stack:
         with _told():
             scratch = stack.enter_context(tempfile.TemporaryFile(dir=folder))
-            parts = [
-                _stored(encode(frame, schema, with_target=with_target, invalid_rows="zero"), scratch.fileno())
-                for frame in row_blocks(path, block_rows)
-            ]
+            read = partial(encode, schema=schema, with_target=with_target, invalid_rows="zero", with_person=with_person)
+            parts = [_stored(read(frame), scratch.fileno()) for frame in row_blocks(path, block_rows)]
         if not parts:
             raise InvalidData(f"the empty table {path}", "at least one row", "give a table that has rows")
         valid = np.concatenate([part.valid for part in parts])
@@ -72,7 +72,8 @@ def encoded_on_disk(
             refuse_invalid(valid)
         X = np.memmap(scratch, dtype=np.float32, mode="r", shape=(len(valid), schema.n_features))
         y = np.concatenate([part.y for part in parts if part.y is not None]) if with_target else None
-        yield EncodedTable(X, y, schema.feature_names, valid)
+        ids = [part.person for part in parts if part.person is not None]
+        yield EncodedTable(X, y, schema.feature_names, valid, np.concatenate(ids) if ids else None)
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def _stored(block: EncodedTable, file: int) -> EncodedTable:
     rows = np.ascontiguousarray(block.X, dtype=np.float32).data.cast("B")
     while rows:
         rows = rows[os.write(file, rows) :]
-    return EncodedTable(np.empty((0, block.X.shape[1])), block.y, block.feature_names, block.valid)
+    return EncodedTable(np.empty((0, block.X.shape[1])), block.y, block.feature_names, block.valid, block.person)
 
 
 def row_blocks(path: Path, block_rows: int = BLOCK_ROWS) -> Iterator[pd.DataFrame]:

@@ -31,6 +31,9 @@ ENDLESS_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]
 """A key a.b.c… of a hundred parts or more, which takes the reader of TOML memory by the square of its length."""
 
 _TEMPLATE_HEAD = """\
+# If a person may have several rows, name the column by which they are known, above all tables. Then each person is
+# protected with all their rows:
+#   person = "NAME"
 # Declare every column from what is known without looking at the data:
 #   kind = "numeric"      with  lower = 0  and  upper = 120
 #   kind = "categorical"  with  categories = ["a", "b"]  and, if wanted, unseen = "error" (otherwise "zero")
@@ -96,13 +99,16 @@ class Schema:
     >>> schema.target.classes
     ('low', 'high')
 
-    The target may instead be declared like any other column and chosen later with `with_target`.
+    With `person = "id"` above all tables each person is protected with all their rows, and `id` is no feature. The
+    target may instead be declared like any other column and chosen later with `with_target`.
     """
 
     columns: Mapping[str, Column]
     target: TargetColumn | None = None
+    person: str | None = None
 
     def __post_init__(self) -> None:
+        self._require_no_feature()
         if self.target is not None and self.target.column in self.columns:
             raise InvalidSchema(
                 f"the column {self.target.column!r} both in [columns] and as [target]",
@@ -120,6 +126,20 @@ class Schema:
             twice = sorted(name for name, times in Counter(names).items() if times > 1)
             raise InvalidSchema(
                 "the feature names " + ", ".join(map(repr, twice)) + " twice", "distinct names", "rename a column"
+            )
+
+    def _require_no_feature(self) -> None:
+        """The column of the persons tells who somebody is: it is neither a feature nor the target."""
+        declared = None if self.person is None else self.columns.get(self.person, Ignore())
+        if self.target is not None and self.target.column == self.person:
+            raise InvalidSchema(
+                f"the target {self.person!r} as the column of the persons", "two columns", "name another column"
+            )
+        if not isinstance(declared, (Ignore, type(None))):
+            raise InvalidSchema(
+                f"the column of the persons {self.person!r} declared as a feature",
+                'kind = "ignore", or no table of its own',
+                f"remove [columns.{_key(str(self.person))}]",
             )
 
     @property
@@ -151,6 +171,10 @@ class Schema:
                 f"the target {column!r}, which the schema does not declare",
                 "one of " + ", ".join(map(repr, self.columns)),
                 f"add [columns.{_key(str(column))}], or choose a declared column",
+            )
+        if column == self.person:
+            raise InvalidSchema(
+                f"the target {column!r}, which is the column of the persons", "another column", "choose another target"
             )
         others = {name: kind for name, kind in self.columns.items() if name != column}
         return replace(self, columns=others, target=TargetColumn(column, as_target(column, self.columns[column])))
@@ -194,22 +218,27 @@ class Schema:
         """Build from the nested dictionary of the TOML file."""
         if not isinstance(declared, Mapping):
             raise InvalidSchema(f"a schema of type {type(declared).__name__}", "a dictionary", "pass the parsed TOML")
-        unknown = sorted(str(key) for key in declared if key not in ("columns", "target"))
+        unknown = sorted(str(key) for key in declared if key not in ("columns", "target", "person"))
         if unknown:
             raise InvalidSchema(
                 "unknown " + ", ".join(unknown) + " in the schema",
-                "only columns and target",
+                "only columns, target and person",
                 "remove or correct the key",
             )
         tables = declared.get("columns")
         if not isinstance(tables, Mapping) or not tables:
             raise InvalidSchema("a schema without columns", "tables [columns.NAME]", "declare each column of the table")
         columns = {str(name): column_from_dict(str(name), table) for name, table in tables.items()}
-        return cls(columns, _target(declared["target"]) if "target" in declared else None)
+        target = _target(declared["target"]) if "target" in declared else None
+        return cls(columns, target, _person(declared["person"]) if "person" in declared else None)
 
     def to_dict(self) -> dict[str, Any]:
         """The nested dictionary `from_dict` takes."""
-        result: dict[str, Any] = {"columns": {name: column.to_dict() for name, column in self.columns.items()}}
+        person = {} if self.person is None else {"person": self.person}
+        result: dict[str, Any] = {
+            **person,
+            "columns": {name: column.to_dict() for name, column in self.columns.items()},
+        }
         if self.target is not None:
             result["target"] = {"column": self.target.column, **self.target.kind.to_dict()}
         return result
@@ -220,7 +249,8 @@ class Schema:
         tables = [(f"columns.{_key(name)}", table) for name, table in declared["columns"].items()]
         if "target" in declared:
             tables.append(("target", declared["target"]))
-        return "\n".join(
+        person = "" if self.person is None else f"person = {_literal(self.person)}\n\n"
+        return person + "\n".join(
             f"[{title}]\n" + "".join(f"{key} = {_literal(value)}\n" for key, value in table.items())
             for title, table in tables
         )
@@ -239,6 +269,14 @@ def _target(table: Any) -> TargetColumn:
     return TargetColumn(
         table["column"], target_from_dict({key: value for key, value in table.items() if key != "column"})
     )
+
+
+def _person(name: Any) -> str:
+    if not isinstance(name, str):
+        raise InvalidSchema(
+            f"person of type {type(name).__name__}", "the name of one column", 'write person = "NAME" above all tables'
+        )
+    return name
 
 
 def _key(name: str) -> str:

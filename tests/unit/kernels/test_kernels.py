@@ -651,7 +651,8 @@ class TestTheRule:
         assert chosen == ["numpy"] * (fits - 1) + ["compiled"]
 
     @pytest.mark.parametrize(
-        ("loop", "name"), [("dense", "dense_sum"), ("sparse", "sparse_sum"), ("row_visits", "visits")]
+        ("loop", "name"),
+        [("dense", "dense_sum"), ("sparse", "sparse_sum"), ("row_visits", "visits"), ("persons", "person_means")],
     )
     def test_machine_code_counts_where_numba_keeps_it_and_only_of_these_sources(
         self, monkeypatch, tmp_path, loop, name
@@ -664,7 +665,7 @@ class TestTheRule:
         for digest, stored in (("another", False), (source_digest.DIGEST, True)):
             index.write_bytes(pickle.dumps(((1.0, 2), digest)))
             assert kernels.kernel_choice._machine_code_is_stored(loop) == stored
-        others = {"dense", "sparse", "row_visits"} - {loop}
+        others = {"dense", "sparse", "row_visits", "persons"} - {loop}
         assert not any(kernels.kernel_choice._machine_code_is_stored(other) for other in others)
 
     def test_an_index_that_cannot_be_read_hides_no_other(self, monkeypatch, tmp_path):

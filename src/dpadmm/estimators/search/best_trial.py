@@ -28,7 +28,7 @@ def engine_of(plan: SearchPlan, table: Any) -> kernels.Name:
     """Kernels for as many trials as are expected: how many there are is secret, and must not decide what is loaded."""
     times = plan.repetitions.mean / len(plan.bases)
     asked = (query for base in plan.bases for query in base.queries)
-    work = [work_of(query, table.shape[1], table, times) for query in asked]
+    work = [work_of(query, table.shape[1], table, times, plan.unit) for query in asked]
     engine = kernels.choose(*work)
     kernels.announce(engine, *work)
     return engine

@@ -18,8 +18,8 @@ from dpadmm.declare.remarks import Remark, announce, remarks_on
 from dpadmm.declare.weights import DECLARED, row_weights
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
-from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows
-from dpadmm.estimators.fit_table import encoded_targets, in_memory
+from dpadmm.estimators.declared_rows import fit_unit, nominal_rows, on_invalid_rows
+from dpadmm.estimators.fit_table import assumed_of_persons, encoded_targets, in_memory, persons_of
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
 from dpadmm.estimators.search.best_trial import best_of, draw_lots, engine_of, model_of_zeros
@@ -37,6 +37,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search
 from dpadmm.privacy.selection.search_plan import search_accountant
 from dpadmm.privacy.statement import PrivacyStatement
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem.checks import count
 from dpadmm.problem.scores import Score, make_score
 from dpadmm.randomness import make_selection_stream
@@ -139,15 +140,17 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
 
     # -- before anything is read ---------------------------------------------------------------------------------
 
-    def plan(self, n_rows: int, n_features: int, n_classes: int = 2) -> SearchPlan:
+    def plan(self, n_rows: int, n_features: int, n_classes: int = 2, unit: str = "row") -> SearchPlan:
         """What the search will cost and promise, from public numbers alone.
 
         Parameters
         ----------
         n_rows, n_features : int
-            Of the table.
+            Of the table; with unit="person", `n_rows` is the number of persons.
         n_classes : int
             Where the estimator declares no `classes`.
+        unit : {"row", "person"}
+            Whose data is protected.
         """
         self._require_plain()
         sizes = {"n_rows": n_rows, "n_features": n_features, "n_classes": n_classes}
@@ -157,17 +160,20 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         classes = getattr(model, "classes", None)
         labels = np.arange(n_classes) if classes is None else classes
         nominal = n_rows if model.n_rows is None else int(model.n_rows)
-        return self._plan(nominal, n_features, self._overrides(labels), weighted=False)
+        return self._plan(nominal, n_features, self._overrides(labels), weighted=False, unit=fit_unit(unit))
 
     def remarks(self, plan: SearchPlan) -> tuple[Remark, ...]:
         """What public numbers say against a search with this plan; `fit` gives each as a warning, once."""
         asked = self._model().get_params(deep=False)
         settings = [{**asked, **one} for one in self._candidates()]
         training = plan.bases[0].n_rows
-        return remarks_on(plan.base_budget, training, settings, training / plan.n_rows)
+        return remarks_on(plan.base_budget, training, settings, training / plan.n_rows, unit=plan.unit)
 
-    def check(self) -> None:
-        """Refuse what can be refused without a table, a total beyond what the ledger has left included."""
+    def check(self, unit: str = "row") -> None:
+        """Refuse what can be refused without a table, a total beyond what the ledger has left included.
+
+        `unit` is "person" if `fit` will be given the ids of the persons.
+        """
         self._require_plain()
         self._budget()
         self._require_granular()
@@ -178,7 +184,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         check_share(self.validation)
         session = self._session()
         if self._model().ledger is not None:
-            session.afford(self._least_plan())
+            session.afford(self._least_plan(fit_unit(unit)))
 
     def _require_plain(self) -> None:
         require_plain(self.get_params(deep=False))
@@ -230,16 +236,17 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         shared: dict[str, Any] = {"ledger": None, "dataset": None, "verbose": 0, "random_state": None}
         return {**shared, "classes": classes} if is_classifier(self._model()) else shared
 
-    def _plan(self, n_rows: int, n_features: int, overrides: dict[str, Any], weighted: bool) -> SearchPlan:
+    def _plan(self, n_rows: int, n_features: int, overrides: dict[str, Any], weighted: bool, unit: Unit) -> SearchPlan:
         sizes, model = Sizes.of(n_rows, self.validation), self._model()
         shared = {**overrides, **_rows_of_a_trial(model, sizes)}
         models = [clone(model).set_params(**{**one, **shared}) for one in self._candidates()]
-        declarations = [_declaration(model, sizes.training, n_features, weighted) for model in models]
+        declarations = [_declaration(model, sizes.training, n_features, weighted, unit) for model in models]
 
         def bases(single: Budget) -> tuple[Plan, ...]:
             return tuple(replace(declared, budget=single).plan for declared in declarations)
 
-        return calibrate_search(self._budget(), self._repetitions(), bases, n_rows, sizes.validation, self.accountant)
+        law, validation = self._repetitions(), sizes.validation
+        return calibrate_search(self._budget(), law, bases, n_rows, validation, self.accountant, unit)
 
     def _require_usable_steps(self, X: Any) -> None:
         """Refuse by public sizes what every trial would refuse: once trials run, a failure is silent."""
@@ -248,45 +255,47 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             steps = BudgetedSteps.of(model.bounds, model.graph, model.penalty, X.shape[1])
             steps.require_usable(sparse.issparse(X))
 
-    def _least_plan(self) -> SearchPlan:
+    def _least_plan(self, unit: Unit) -> SearchPlan:
         """A search of one Gaussian, at a little less than the budget: what is refused here is refused later too."""
         budget = self._budget()
         least = Budget(LEAST * budget.epsilon, budget.delta, budget.relation)
 
         def bases(single: Budget) -> tuple[Plan, ...]:
-            return (calibrate(single, [Request(GRADIENT, 1, ClippedGradient(1.0))], Everything(), 1),)
+            return (calibrate(single, [Request(GRADIENT, 1, ClippedGradient(1.0))], Everything(), 1, unit=unit),)
 
-        return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant)
+        return calibrate_search(least, self._repetitions(), bases, 2, 1, self.accountant, unit)
 
     # -- the search ----------------------------------------------------------------------------------------------
 
     @knows_its_names
-    def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, public_weight: Any = None, person: Any = None) -> Self:
         """Search on private rows. Every call spends the whole budget again.
 
         Parameters
         ----------
-        X, y, public_weight
-            As for the estimator.
+        X, y, public_weight, person
+            As for the estimator. With ids of persons, all rows of a person train or all of them score.
         """
         # A floating-point warning about a private row would be a message about it.
         with np.errstate(all="ignore"):
-            return self._fit(X, y, public_weight)
+            return self._fit(X, y, public_weight, person)
 
-    def _fit(self, table: Any, y: Any, public_weight: Any) -> Self:
+    def _fit(self, table: Any, y: Any, public_weight: Any, person: Any) -> Self:
         require_nothing_learned_before(self)
-        self.check()
+        self.check("row" if person is None else "person")
         model, session = self._model(), self._session()
         stream = make_selection_stream(model.random_state)
         given = in_memory(table, y, model.invalid_rows, model)
         X, y = given.X, given.y
         target = model.declare_target(given.labels(model.reads_classes))
-        nominal, assumed = nominal_rows(model.n_rows, X.shape[0], Relation.parse(model.relation))
+        persons = persons_of(person, X.shape[0], public_weight, model.invalid_rows)
+        unit, number = (Unit.ROW, X.shape[0]) if persons is None else (Unit.PERSON, persons.count)
+        nominal, assumed = nominal_rows(model.n_rows, number, Relation.parse(model.relation), unit)
         weights = _weights(public_weight, len(y), model)
         if _declared(model):
-            require_room(Sizes.of(nominal, self.validation), X.shape[0])
+            require_room(Sizes.of(nominal, self.validation), number, unit)
         overrides = self._overrides(target.classes)
-        plan = self._plan(nominal, X.shape[1], overrides, weights is not None)
+        plan = self._plan(nominal, X.shape[1], overrides, weights is not None, unit)
         session.afford(plan)
         self._require_usable_steps(X)
         encoded_targets(given, target, model.invalid_rows)
@@ -295,7 +304,7 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         sizes, declared = Sizes.of(nominal, self.validation), _declared(model)
         with session.carrying_out(plan, engine) as work:
             lots = draw_lots(self._candidates(), plan.repetitions.draw(stream), stream, session.seeded)
-            training, validation = divide(X, y, weights, sizes, declared, stream)
+            training, validation = divide(X, y, weights, sizes, declared, stream, persons)
             bench = Bench(
                 model,
                 target,
@@ -314,7 +323,8 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
             *target.assumptions,
             *((DECLARED,) if weights is not None or target.weigh is not None else ()),
             *assumed,
-            *((AT_MOST_TWICE,) if declared else ()),
+            *((AT_MOST_TWICE[unit],) if declared else ()),
+            *(() if persons is None else assumed_of_persons(model.invalid_rows)),
             *on_invalid_rows(model.invalid_rows),
             NOTHING_ELSE,
             *given.assumptions,
@@ -356,9 +366,9 @@ class DPSearchCV(SpeaksForItsWinner, MetaEstimatorMixin, BaseEstimator):  # type
         return tags
 
 
-def _declaration(model: PrivateLinearModel, n_rows: int, n_features: int, weighted: bool) -> Declaration:
-    """Of a fit on so many rows; the classes are declared, or do not matter."""
-    return model.declaration(n_rows, n_features, model.declare_target(np.empty(0)), weighted)
+def _declaration(model: PrivateLinearModel, n_rows: int, n_features: int, weighted: bool, unit: Unit) -> Declaration:
+    """Of a fit on so many rows or persons; the classes are declared, or do not matter."""
+    return model.declaration(n_rows, n_features, model.declare_target(np.empty(0)), weighted, unit)
 
 
 def _weights(public_weight: Any, n_rows: int, model: PrivateLinearModel) -> NDArray[np.float64] | None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from sklearn.base import clone
 
+from dpadmm.cells.person_ids import numbered
 from dpadmm.declare.remarks import unannounced
 from dpadmm.declare.target import Target
 from dpadmm.errors import PromiseBroken
@@ -18,6 +19,8 @@ from dpadmm.privacy.questions import SCORE
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.scores import Score
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.person_rows import PersonRows
+from dpadmm.rows.protocol import Rows
 from dpadmm.rows.scored import ScoredRows
 from dpadmm.sessions import Work
 
@@ -59,7 +62,7 @@ class Bench:
         model = clone(self.estimator).set_params(**{**candidate, **self.overrides, "random_state": seed})
         try:
             with unannounced():
-                model.fit(self.training.X, self.training.y, self.training.weights)
+                model.fit(self.training.X, self.training.y, self.training.weights, self.training.person)
         except PromiseBroken:
             raise
         except Exception:
@@ -74,9 +77,15 @@ class Bench:
         if self.target.weigh is not None:
             weights = self.target.weigh(encoded) * (1.0 if weights is None else weights)
         table = PackedRows.of(model.row_map_, self.validation.X, valid)
-        rows = ScoredRows(table, encoded, self.target.loss, self.score, weights)
+        rows = self._scored_rows(table, encoded, weights, model.row_map_.row_norm)
         # Another seed than the fit's: one noise must never be drawn twice, not even in a test.
         oracle = self.work.trial(self.plan.score, rows, None if seed is None else seed + 1)
         answer = oracle.ask(SCORE, model.weights_)
         oracle.require_promise_kept()
         return answer + 0.5
+
+    def _scored_rows(self, table: PackedRows, encoded: Any, weights: Any, row_norm: float) -> Rows:
+        if self.validation.person is None:
+            return ScoredRows(table, encoded, self.target.loss, self.score, weights)
+        persons = numbered(self.validation.person, table.n_rows)
+        return PersonRows(table, encoded, self.target.loss, row_norm, persons, weights, self.score)

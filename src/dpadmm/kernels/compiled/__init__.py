@@ -3,6 +3,7 @@
 from dpadmm.kernels.compiled.admm_step import granular, plain_tail, ring, tail
 from dpadmm.kernels.compiled.dense import dense_batch, dense_sum
 from dpadmm.kernels.compiled.gram import sparse_gram
+from dpadmm.kernels.compiled.persons import person_means
 from dpadmm.kernels.compiled.row_visits import visits
 from dpadmm.kernels.compiled.sparse import sparse_sum
 from dpadmm.kernels.compiled.ziggurat import normals
@@ -19,6 +20,7 @@ __all__ = [
     "dense_sum",
     "granular",
     "normals",
+    "person_means",
     "plain_tail",
     "ring",
     "sparse_gram",

@@ -35,11 +35,12 @@ class Granular:
 
     def __init__(self, plan: Plan, features: int, noise: NoiseStream) -> None:
         self._most_rows, self._features = arithmetic.most_rows(plan.n_rows, plan.budget.relation), features
+        self._unit = plan.unit
         self._noise = noise
         self.turn(1.0)
 
     def turn(self, condition: float) -> None:
-        self._rounding = arithmetic.summation_error(self._most_rows, self._features, condition)
+        self._rounding = arithmetic.summation_error(self._most_rows, self._features, condition, self._unit)
 
     def release(self, total: Sum, query: Query, clip: float, gate: Gate) -> Array:
         if isinstance(total, LatticeSum):

@@ -40,11 +40,12 @@ class TorchNoise:
     def __init__(self, plan: Plan, features: int, noise: NoiseStream, device: Any) -> None:
         require_double_precision(device)
         self._most_rows, self._features = arithmetic.most_rows(plan.n_rows, plan.budget.relation), features
+        self._unit = plan.unit
         self._normals, self._device = DeviceNormals(noise.key(), device), device
         self.turn(1.0)
 
     def turn(self, condition: float) -> None:
-        self._rounding = arithmetic.summation_error(self._most_rows, self._features, condition)
+        self._rounding = arithmetic.summation_error(self._most_rows, self._features, condition, self._unit)
 
     def release(self, total: Any, query: Query, clip: float, gate: Gate) -> Any:
         """A tensor for a tensor, an array for an array."""

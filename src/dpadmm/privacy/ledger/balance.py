@@ -16,6 +16,7 @@ from dpadmm.privacy.ledger.entries import Entry, Head, damaged, read_entries, re
 from dpadmm.privacy.ledger.names import known_as
 from dpadmm.privacy.ledger.standing import Standing
 from dpadmm.privacy.ledger.store import Log
+from dpadmm.privacy.unit import Unit
 
 # So many entries are read, at most, when a ledger is opened; or as many as there are data sets, if these are more.
 INTERVAL = 64
@@ -109,8 +110,14 @@ def _created(content: Mapping[str, Any], ledger: str) -> str:
 
 def _limited(content: Mapping[str, Any], before: Standing | None) -> Standing:
     limit = Budget(content["epsilon"], content["delta"], Relation.parse(content["relation"]))
+    unit = Unit.parse(content.get("unit", Unit.ROW))
     if before is None:
-        return Standing(content["dataset"], content["owner"], limit, bool(content["test"]))
-    if before.owner != content["owner"] or before.test != content["test"] or before.limit.relation != limit.relation:
+        return Standing(content["dataset"], content["owner"], limit, bool(content["test"]), unit=unit)
+    if (
+        before.unit is not unit
+        or before.owner != content["owner"]
+        or before.test != content["test"]
+        or before.limit.relation != limit.relation
+    ):
         raise ValueError("a limit set by another owner")
     return replace(before, limit=limit)

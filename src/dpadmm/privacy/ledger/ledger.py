@@ -24,6 +24,7 @@ from dpadmm.privacy.ledger.standing import Standing, kind_of, limit_fields
 from dpadmm.privacy.ledger.store import Log, Store, store_at
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, Selection, require_any_agreement
+from dpadmm.privacy.unit import Unit
 from dpadmm.signals import HeldSignals
 
 
@@ -71,7 +72,14 @@ class Ledger:
 
     # -- limits --------------------------------------------------------------------------------------------------
 
-    def set_limit(self, dataset: str, limit: Budget, owner: str | None = None, test: bool | None = None) -> None:
+    def set_limit(
+        self,
+        dataset: str,
+        limit: Budget,
+        owner: str | None = None,
+        test: bool | None = None,
+        unit: str | None = None,
+    ) -> None:
         """Declare a data set with what all fits on it may spend together, or change that limit.
 
         Parameters
@@ -84,21 +92,26 @@ class Ledger:
             Who answers for the data; by default the user of the operating system. Only the same owner may change it.
         test : bool, optional
             Marks data that is not private. Only then are seeded fits accepted. Fixed by the first limit.
+        unit : {"row", "person", "owner"}, optional
+            Whose data the limit protects; by default single rows. Fixed by the first limit. Fits that protect
+            something else are refused, because their costs cannot be added to it.
         """
         name, owner = usable("dataset", dataset), usable("owner", _user() if owner is None else owner)
+        protects = None if unit is None else Unit.parse(unit)
         with self._page(self._store.writing) as page:
             known = page.balance.standings
             if name not in known and dataset in known:
                 # Declared by a version that kept names as they were given.
                 name = dataset
             if name in known:
-                _require_same(known[name], limit, owner, test)
+                _require_same(known[name], limit, owner, test, protects)
                 standing = replace(known[name], limit=limit)
                 standing.require_covers_spending()
             else:
                 require_distinct(name, known)
-                standing = Standing(name, owner, limit, bool(test))
-            fields = {"dataset": name, "owner": standing.owner, **limit_fields(limit), "test": standing.test}
+                standing = Standing(name, owner, limit, bool(test), unit=protects or Unit.ROW)
+            limits = limit_fields(limit, standing.unit)
+            fields = {"dataset": name, "owner": standing.owner, **limits, "test": standing.test}
             page.append("limit", fields)
 
     # -- spending ------------------------------------------------------------------------------------------------
@@ -115,6 +128,7 @@ class Ledger:
             account.require_room_for(wanted)
         else:
             require_any_agreement(wanted)
+            account.require_unit(wanted.unit, kind_of(wanted))
             account.require_room(wanted, charge(wanted.event, relation, account.next_slack))
 
     def price(self, dataset: str | None, plan: Plan | SearchPlan) -> float:
@@ -124,6 +138,7 @@ class Ledger:
         """
         require_any_agreement(plan)
         account = self._read().standing(dataset)
+        account.require_unit(plan.unit, kind_of(plan))
         return account.spent_with(charge(plan.event, plan.budget.relation, account.next_slack))
 
     def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
@@ -140,10 +155,21 @@ class Ledger:
                 account = page.balance.standing(dataset)
                 if cost.slack <= account.next_slack:
                     account.require_open(plan.budget.relation, seeded, kind_of(plan))
+                    account.require_unit(plan.unit, kind_of(plan))
                     account.require_room(plan, cost)
                     receipt = uuid.uuid4().hex
                     page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
                     return receipt
+
+    def require_reserved(self, receipt: str, dataset: str | None, plan: Plan | SearchPlan) -> None:
+        """Refuse a receipt under which work on this plan cannot go on: of another fit, or committed already."""
+        with self._page(self._store.reading) as page:
+            account, fit = page.fit(receipt)
+        if fit.plan.digest != plan.digest or account.dataset != self._read().standing(dataset).dataset:
+            raise PromiseBroken(
+                "Got a receipt of another plan or data set. Expected that of the work which goes on. Pass the ledger "
+                "and the data set that were charged for it."
+            )
 
     def commit(self, receipt: str, spent: Event | Selection, seeded: bool = False, release: str | None = None) -> None:
         """Note that a reserved plan was carried out exactly.
@@ -255,7 +281,7 @@ def _user() -> str:
         return "unknown"
 
 
-def _require_same(before: Standing, limit: Budget, owner: str, test: bool | None) -> None:
+def _require_same(before: Standing, limit: Budget, owner: str, test: bool | None, unit: Unit | None) -> None:
     if plain(before.owner) != owner:
         raise InvalidParameter(
             f"owner {owner!r} for {before.dataset!r}, which {before.owner!r} declared",
@@ -267,4 +293,11 @@ def _require_same(before: Standing, limit: Budget, owner: str, test: bool | None
             f"another relation or test mark for {before.dataset!r} than it was declared with",
             f"{before.limit.relation}, {'test data' if before.test else 'private data'}",
             "keep them: they are fixed when a data set is declared",
+        )
+    if unit not in (None, before.unit):
+        raise InvalidParameter(
+            f"a limit for {unit.plural if unit else ''} on {before.dataset!r}, which was declared for "
+            f"{before.unit.plural}",
+            f"unit {str(before.unit)!r}",
+            "keep the unit: it is fixed when a data set is declared. Choose another name for another unit",
         )

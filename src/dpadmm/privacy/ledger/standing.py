@@ -13,6 +13,7 @@ from dpadmm.privacy.ledger.charge import SLACK_SHARE, Charge, judged_epsilon, ne
 from dpadmm.privacy.ledger.sums import Sums
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan, plan_from_dict, verify_any_plan
+from dpadmm.privacy.unit import Unit, as_stored
 from dpadmm.privacy.wording import rounded_up
 
 
@@ -26,6 +27,8 @@ class Standing:
         Of every fit charged so far.
     only_plan : mapping or None
         The plan of the first fit for as long as it is the only one, which may be judged by its own certificate.
+    unit : Unit
+        Whose data the limit protects.
     """
 
     dataset: str
@@ -34,6 +37,7 @@ class Standing:
     test: bool
     sums: Sums = field(default_factory=Sums)
     only_plan: Mapping[str, Any] | None = None
+    unit: Unit = Unit.ROW
 
     @property
     def next_slack(self) -> float:
@@ -62,6 +66,14 @@ class Standing:
     def charged(self, cost: Charge, plan_fields: Mapping[str, Any]) -> Self:
         """Where the data set stands after one more fit."""
         return replace(self, sums=self.sums.plus(cost), only_plan=None if self.sums.fits else plan_fields)
+
+    def require_unit(self, unit: Unit, what: str = "fit") -> None:
+        """Refuse a fit that protects something else than the limit does: the two cannot be added up."""
+        if unit is not self.unit:
+            raise BudgetExceeded(
+                f"Got a {what} that protects {unit.plural}. Expected one that protects {self.unit.plural}, as "
+                f"the limit on {self.dataset!r} does: costs of different units do not add up. {_TO_PROTECT[self.unit]}"
+            )
 
     def require_open(self, relation: Relation, seeded: bool, what: str = "fit") -> None:
         """Refuse a fit under another relation, or with noise that can be repeated."""
@@ -129,7 +141,7 @@ class Standing:
     def to_dict(self) -> dict[str, Any]:
         return {
             "owner": self.owner,
-            **limit_fields(self.limit),
+            **limit_fields(self.limit, self.unit),
             "test": self.test,
             **self.sums.to_dict(),
             "only_plan": None if self.only_plan is None else dict(self.only_plan),
@@ -139,7 +151,8 @@ class Standing:
     def from_dict(cls, dataset: str, fields: Mapping[str, Any]) -> Self:
         limit = Budget(fields["epsilon"], fields["delta"], Relation.parse(fields["relation"]))
         only = fields["only_plan"]
-        return cls(dataset, fields["owner"], limit, bool(fields["test"]), Sums.from_dict(fields), only)
+        unit = Unit.parse(fields.get("unit", Unit.ROW))
+        return cls(dataset, fields["owner"], limit, bool(fields["test"]), Sums.from_dict(fields), only, unit)
 
 
 def kind_of(wanted: Budget | Plan | SearchPlan) -> str:
@@ -147,9 +160,17 @@ def kind_of(wanted: Budget | Plan | SearchPlan) -> str:
     return "search" if isinstance(wanted, SearchPlan) else "fit"
 
 
-def limit_fields(limit: Budget) -> dict[str, Any]:
+_TO_PROTECT = {
+    Unit.ROW: "Fit without ids of persons, or let the owner declare another data set for such fits.",
+    Unit.PERSON: "Give the ids of the persons to `fit`, or let the owner declare another data set for such fits.",
+    Unit.OWNER: "Let the owner declare another data set for such fits.",
+}
+
+
+def limit_fields(limit: Budget, unit: Unit) -> dict[str, Any]:
     """A limit as it is written down."""
-    return {"epsilon": limit.epsilon, "delta": limit.delta, "relation": str(limit.relation)}
+    fields = {"epsilon": limit.epsilon, "delta": limit.delta, "relation": str(limit.relation)}
+    return {**fields, **as_stored(unit)}
 
 
 def _within(plan: Plan | SearchPlan, limit: Budget) -> bool:

@@ -105,6 +105,8 @@ def _faults(account: Account, fit: Fit) -> list[str]:
         found.append(f"{name} was charged less than it costs")
     if plan.budget.relation is not account.limit.relation:
         found.append(f"{name} was certified for another relation than its data set")
+    if plan.unit is not account.unit:
+        found.append(f"{name} protects another unit of privacy than its data set")
     if fit.seeded and not account.test:
         found.append(f"{name} was seeded, and the data is not marked as a test")
     return found

@@ -153,6 +153,9 @@ class Question(Generic[A]):
         Whether `reach` is proved for contributions of which any entries were moved towards zero, too.
     walks : bool
         Whether rows are visited one after another and nothing but the last state is answered: it is no sum then.
+    persons : bool
+        Whether the proof of `reach` uses nothing but how long a contribution is, and how far apart two of them are.
+        Then it holds for means over the rows of a person (docs/proofs/persons.md), and plans for persons may ask it.
 
     Formal guarantees
     -----------------
@@ -171,6 +174,7 @@ class Question(Generic[A]):
     reads_all: ClassVar[bool] = True
     may_be_cut: ClassVar[bool] = False
     walks: ClassVar[bool] = False
+    persons: ClassVar[bool] = False
 
     def reach(self, relation: Relation) -> float:
         """Sensitivity of the sum divided by the distance of the relation."""

@@ -40,6 +40,7 @@ class CentredScore(Question[float]):
 
     name: ClassVar[str] = "centred-score"
     may_be_cut: ClassVar[bool] = True
+    persons: ClassVar[bool] = True
 
     def reach(self, relation: Relation) -> float:
         return self.clip

@@ -41,6 +41,7 @@ class ClippedGradient(Question[Array]):
     clip: float
 
     name: ClassVar[str] = "clipped-gradient"
+    persons: ClassVar[bool] = True
     frame: ClassVar[Frame] = "seen"
     reads_all: ClassVar[bool] = False
     may_be_cut: ClassVar[bool] = True

@@ -43,6 +43,7 @@ class CountsBelow(Question[Array]):
     levels: int
 
     name: ClassVar[str] = "counts-below"
+    persons: ClassVar[bool] = True
     words: ClassVar[str] = "for each feature, how many values are at most a threshold made from earlier releases"
     proof: ClassVar[str | None] = "docs/proofs/preparation.md"
     may_be_cut: ClassVar[bool] = True

@@ -45,6 +45,7 @@ class FeatureCurvature(Question[Array]):
     """
 
     name: ClassVar[str] = "feature-curvature"
+    persons: ClassVar[bool] = True
     words: ClassVar[str] = (
         "sum of row squared entrywise times the curvature of its loss, at a point and with weights made from earlier "
         "releases, scaled down to length one"

@@ -31,6 +31,7 @@ class FeatureMoment(Question[Array]):
     """
 
     name: ClassVar[str] = "feature-moment"
+    persons: ClassVar[bool] = True
     words: ClassVar[str] = "sum of row times row, rows divided by their declared norm"
     proof: ClassVar[str | None] = "docs/proofs/preparation.md"
 

@@ -49,6 +49,7 @@ class GradientDifference(Question[Array]):
     clip: float
 
     name: ClassVar[str] = "gradient-difference"
+    persons: ClassVar[bool] = True
     frame: ClassVar[Frame] = "seen"
     reads_all: ClassVar[bool] = False
     may_be_cut: ClassVar[bool] = True

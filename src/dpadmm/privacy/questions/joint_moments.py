@@ -46,6 +46,7 @@ class JointMoments(Question[tuple[Array, Array]]):
     non_negative: bool = False
 
     name: ClassVar[str] = "joint-moments"
+    persons: ClassVar[bool] = True
     words: ClassVar[str] = "sums of label times row and of row times row, rows scaled to length one"
     proof: ClassVar[str | None] = "docs/proofs/auto.md"
 

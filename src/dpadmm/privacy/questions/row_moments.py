@@ -47,6 +47,7 @@ class RowMoments(Question[tuple[Array, ...]]):
     slope_unit: float = 1.0
 
     name: ClassVar[str] = "row-moments"
+    persons: ClassVar[bool] = True
     proof: ClassVar[str | None] = "docs/proofs/auto.md"
 
     def __post_init__(self) -> None:

@@ -27,6 +27,7 @@ class SecondMoment(Question[Array]):
     """Σ a aᵀ, ‖a‖ ≤ 1: moved by √2 when a row is replaced, by 1 when one is added (docs/proofs/auto.md, Claim 3)."""
 
     name: ClassVar[str] = "second-moment"
+    persons: ClassVar[bool] = True
     words: ClassVar[str] = "sum of row times row in coordinates made from earlier releases, rows scaled to length one"
     proof: ClassVar[str | None] = "docs/proofs/auto.md"
     frame: ClassVar[Frame] = "seen"

@@ -20,6 +20,7 @@ from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection.bounds import profile_base, profile_epsilon, renyi_certificate
 from dpadmm.privacy.selection.repetitions import Repetitions
 from dpadmm.privacy.selection.search_event import Selection
+from dpadmm.privacy.unit import Unit
 from dpadmm.privacy.wording import rounded_up
 from dpadmm.stored_json import entries, exactly, listed, reading, record
 
@@ -65,6 +66,11 @@ class SearchPlan:
     def runs(self) -> tuple[Plan, ...]:
         """What one trial can do to one record: a fit, or the score."""
         return (*self.bases, self.score)
+
+    @property
+    def unit(self) -> Unit:
+        """Whose data is protected."""
+        return self.score.unit
 
     @property
     def base_budget(self) -> Budget:
@@ -120,6 +126,7 @@ def calibrate_search(
     n_rows: int,
     n_validation: int,
     accountant: str | None = None,
+    unit: Unit = Unit.ROW,
 ) -> SearchPlan:
     """The search plan with the least noise whose total keeps to the budget.
 
@@ -135,6 +142,8 @@ def calibrate_search(
         Public numbers of all rows, and of those that score.
     accountant : {"profile", "rdp"}, optional
         "profile", the tighter one, takes every solver that has an accountant; "rdp" those with a Rényi bound.
+    unit : Unit
+        Whose data is protected; it must be that of the plans.
 
     Formal guarantees
     -----------------
@@ -142,13 +151,13 @@ def calibrate_search(
     at `budget.delta`. All inputs are public and no row is read.
     """
     name = search_accountant(accountant)
-    budget.require_meaningful(n_rows)
+    budget.require_meaningful(n_rows, unit)
     found: SearchPlan | None = None
 
     def excess(less: float) -> float:
         nonlocal found
         single = Budget(math.exp(-less), budget.delta / repetitions.mean, budget.relation)
-        score = calibrate(single, [Request(SCORE, 1, CentredScore(HALF))], Everything(), n_validation)
+        score = calibrate(single, [Request(SCORE, 1, CentredScore(HALF))], Everything(), n_validation, unit=unit)
         plans = (*_distinct(bases(single)), score)
         epsilon = _total(plans, repetitions, budget, name)
         if epsilon <= budget.epsilon:
@@ -206,6 +215,7 @@ def _claims(plan: SearchPlan) -> Iterator[tuple[bool, str]]:
     """What must hold of the parts of a search, and what is wrong where it does not."""
     single, total, score = plan.base_budget, plan.budget, plan.score.queries
     yield len(plan.bases) > 0, "without a fit"
+    yield all(run.unit is plan.unit for run in plan.runs), "whose parts protect different units"
     scored = len(score) == 1 and type(score[0].question) is CentredScore and score[0].count == 1
     yield scored, "that does not score each fit once"
     whole = type(score[0].sampler) is Everything and score[0].question == CentredScore(HALF)

@@ -65,6 +65,31 @@ WORDS: dict[str, Phrase] = {
         "every row fits what was declared",
         ": an invalid row would have stopped training, which reveals that one exists",
     ),
+    "ids-name-persons": Phrase(
+        "each id names one person, and each person has one id",
+        ": the rows of somebody who has several ids are protected as those of several persons",
+    ),
+    "ids-complete": Phrase(
+        "every row has an id", ": a row without one would have stopped training, which reveals that one exists"
+    ),
+    "persons-public": Phrase("the number of persons is public", ", but not how many rows there are"),
+    "persons-treated-as-public": Phrase(
+        "the number of persons was treated as public",
+        ", so that removing a person means replacing their rows by empty ones; declare n_rows to protect that number "
+        "too",
+    ),
+    "persons-declared": Phrase("the nominal number of persons, n_rows, was declared from public knowledge"),
+    "at-most-times-the-persons": Phrase(
+        "the table has at most {times} times that many persons",
+        ": a table with more of them is refused, which reveals that it has more",
+    ),
+    "at-most-twice-the-persons": Phrase(
+        "the table has at most twice the declared persons",
+        ": a search refuses a table with more of them, which reveals that it has more",
+    ),
+    "at-least-one-person": Phrase(
+        "the table has at least one person", ": one without any is refused, which reveals that it has none"
+    ),
     "weights-public": Phrase("weights are public constants, chosen without looking at these rows"),
     "single-precision": Phrase(
         "the table is of a type of single precision, which was chosen without looking at its cells and is public"
@@ -81,6 +106,16 @@ WORDS: dict[str, Phrase] = {
     "nothing-else-learned": Phrase(
         "nothing else that learned from these rows beforehand is covered",
         ": a scaler, an imputation or a selection of features that was fitted on them is not private",
+    ),
+    "network-row-by-row": Phrase(
+        "the network and its loss compute the gradient of each row from that row alone",
+        ": this was tried on made-up rows before training; digits in which a product of PyTorch differs when other "
+        "rows are in the batch are not charged",
+    ),
+    "starting-weights-public": Phrase("the weights that training began with were found without looking at these rows"),
+    "record-continued-once": Phrase(
+        "no copy of the file that kept the training was trained on with besides",
+        ": each copy would answer the remaining questions once more",
     ),
     "costs-in-addition": Phrase(
         "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"

@@ -26,7 +26,8 @@ from dpadmm.privacy.wording.rounding import rounded_down, rounded_up
 ARITHMETIC = {
     "sums": (
         "Each sum is rounded to a public grid before its noise, and the noise to the same grid, so that no digit finer "
-        "than the grid depends on a row; the noise is enlarged by what rounding can add to one row's contribution."
+        "than the grid depends on a {unit}; the noise is enlarged by what rounding can add to one {unit}'s "
+        "contribution."
     ),
     "states": (
         "Each hidden state is rounded to a public grid before the noise of a visit, and the noise to the same grid, so "
@@ -51,14 +52,26 @@ ARITHMETIC = {
 NEIGHBOURS = {
     ("row", "replace-one"): "replacing the data in any one row by any other data",
     ("row", "add-remove"): "adding or removing any one row",
+    ("person", "replace-one"): "replacing all rows of any one person by any number of other rows",
+    ("person", "add-remove"): "adding or removing any one person with all their rows",
+    ("owner", "replace-one"): "replacing all rows of any one owner by any number of other rows",
+    ("owner", "add-remove"): "adding or removing any one owner with all their rows",
 }
-UNITS = {"row": "one row of the table"}
-BESIDE_UNITS = {"row": "a person with several rows is protected less, and every further fit on these rows costs again"}
+UNITS = {
+    "row": "one row of the table",
+    "person": "one person with all their rows",
+    "owner": "one owner of a part of the table with all the rows of that part",
+}
+BESIDE_UNITS = {
+    "row": "a person with several rows is protected less, and every further fit on these rows costs again",
+    "person": "how many rows a person has is protected too, and every further fit on these persons costs again",
+    "owner": "every further fit on the rows of these owners costs again",
+}
 ROWS = {
-    FULL: "all rows",
-    "poisson": "rows drawn independently (Poisson sampling)",
-    "truncated-poisson": "rows drawn independently and capped in number (truncated Poisson sampling)",
-    "fixed": "a fresh fixed-size random set of rows",
+    FULL: "all {units}",
+    "poisson": "{units} drawn independently (Poisson sampling)",
+    "truncated-poisson": "{units} drawn independently and capped in number (truncated Poisson sampling)",
+    "fixed": "a fresh fixed-size random set of {units}",
     "permutation": "all rows, one after another in a secret random order",
 }
 SEEDED = "seeded: NOT private. Whoever knows or guesses the seed can subtract the noise. Trained without one, this"
@@ -88,7 +101,7 @@ class Words(NamedTuple):
             worded(facts.assumptions, facts.subject),
             facts.arithmetic,
             arithmetic(facts),
-            outlook(facts.outlook),
+            outlook(facts.outlook, facts.unit.kind),
             split(facts.split),
             statement(facts),
         )
@@ -97,7 +110,7 @@ class Words(NamedTuple):
 def statement(facts: Facts) -> str:
     """The whole statement as a paragraph."""
     epsilon, delta = rounded_up(facts.epsilon), rounded_up(facts.delta)
-    spent = split(facts.split)
+    spent, warning = split(facts.split), outlook(facts.outlook, facts.unit.kind)
     return (
         f"{SEEDED if facts.seeded else 'This'} {facts.subject} is ({epsilon}, {delta})-differentially private under "
         f"{facts.relation} neighbours: {NEIGHBOURS[facts.unit.kind, facts.relation]} changes the probability of any "
@@ -108,7 +121,7 @@ def statement(facts: Facts) -> str:
         f"{'Of the budget: ' + '; '.join(spent) + '. ' if spent else ''}"
         f"The {facts.accountant} accountant certifies epsilon = {rounded_up(facts.epsilon_achieved)} for exactly these "
         f"queries; {proofs(facts)}. Assumptions: {'; '.join(worded(facts.assumptions, facts.subject))}. "
-        f"{arithmetic(facts)} {outlook(facts.outlook) + ' ' if facts.outlook else ''}(dpadmm {facts.library_version})"
+        f"{arithmetic(facts)} {f'{warning} ' if warning else ''}(dpadmm {facts.library_version})"
     )
 
 
@@ -124,17 +137,18 @@ def solver(facts: Facts) -> str:
 
 def mechanisms(facts: Facts) -> tuple[str, ...]:
     """Every kind of query; of a search, first the law of its trials."""
-    asked = tuple(map(query, facts.queries))
-    return asked if facts.search is None else (*asked, *_search(facts.search))
+    whose = facts.unit.kind
+    asked = tuple(query(each, whose) for each in facts.queries)
+    return asked if facts.search is None else (*asked, *_search(facts.search, whose))
 
 
-def query(asked: QueryFacts) -> str:
-    """One kind of query: how often, over which rows, bounded how, and with how much noise."""
+def query(asked: QueryFacts, whose: str = "row") -> str:
+    """One kind of query: how often, over which rows or persons, bounded how, and with how much noise."""
     if asked.question == HIDDEN_PASSES:
         return _passes(asked)
     return (
         f"{asked.count} noisy {asked.kind} {'release' if asked.count == 1 else 'releases'}{_summed(asked.question)} "
-        f"over {_rows(asked)}, {_bound(asked)}, {_noise(asked)}"
+        f"over {_rows(asked, whose)}, {_bound(asked, whose)}, {_noise(asked)}"
     )
 
 
@@ -151,7 +165,8 @@ def arithmetic(facts: Facts) -> str:
     hidden = [asked.question == HIDDEN_PASSES for asked in facts.asked]
     granular = facts.arithmetic == "granular"
     said = {"sums": granular and not all(hidden), "states": granular and any(hidden), facts.arithmetic: True}
-    return f"Arithmetic: {facts.arithmetic}. {' '.join(ARITHMETIC[key] for key, true in said.items() if true)}"
+    words = " ".join(ARITHMETIC[key].format(unit=facts.unit.kind) for key, true in said.items() if true)
+    return f"Arithmetic: {facts.arithmetic}. {words}"
 
 
 def split(shares: Sequence[Share]) -> tuple[str, ...]:
@@ -159,18 +174,21 @@ def split(shares: Sequence[Share]) -> tuple[str, ...]:
     return tuple(f"{100 * each.share:.3g}% for {each.step}" for each in shares)
 
 
-def outlook(found: Outlook | None) -> str:
-    """A warning where the budget is too small for the rows to learn anything, else nothing."""
+def outlook(found: Outlook | None, whose: str = "row") -> str:
+    """A warning where the budget is too small for the rows or persons to learn from, else nothing."""
     if found is None:
         return ""
     return (
-        f"The budget is too small for the number of rows to learn from them (n mu = {rounded_down(found.signal, 2)}, "
-        f"below {found.least:g}): expect accuracy no better than predicting the commonest class or a constant."
+        f"The budget is too small for the number of {whose}s to learn from them "
+        f"(n mu = {rounded_down(found.signal, 2)}, below {found.least:g}): expect accuracy no better than predicting "
+        "the commonest class or a constant."
     )
 
 
-def _rows(asked: QueryFacts) -> str:
-    return ROWS[asked.sampler] + ("" if asked.sampler == FULL else f", {asked.expected:g} expected")
+def _rows(asked: QueryFacts, whose: str) -> str:
+    return ROWS[asked.sampler].format(units=f"{whose}s") + (
+        "" if asked.sampler == FULL else f", {asked.expected:g} expected"
+    )
 
 
 def _summed(question: str) -> str:
@@ -178,13 +196,15 @@ def _summed(question: str) -> str:
     return f" ({words})" if words else ""
 
 
-def _bound(asked: QueryFacts) -> str:
+def _bound(asked: QueryFacts, whose: str) -> str:
     clip = rounded_up(asked.clip)
+    what = "contribution" if whose == "row" else "mean contribution"
     if asked.question == DIFFERENCE:
-        return f"each row's contribution clipped to a public bound of at most {clip} from earlier releases"
+        return f"each {whose}'s {what} clipped to a public bound of at most {clip} from earlier releases"
     if asked.question in (CLIPPED, SCORE):
-        return f"each row's contribution clipped to norm {clip}"
-    return f"which one row can move by at most {rounded_up(asked.moves, 4)}"
+        return f"each {whose}'s {what} clipped to norm {clip}"
+    mean = "" if whose == "row" else f"of the means over the rows of each {whose}, "
+    return f"{mean}which one {whose} can move by at most {rounded_up(asked.moves, 4)}"
 
 
 def _noise(asked: QueryFacts) -> str:
@@ -209,14 +229,14 @@ def _passes(asked: QueryFacts) -> str:
     )
 
 
-def _search(search: SearchFacts) -> tuple[str, ...]:
-    score = f"in a trial a score on {search.score.rows} other rows, centred: {_asked(search.score)}"
-    fits = (f"in a trial a fit on {fit.rows} training rows: {_asked(fit)}" for fit in search.fits)
+def _search(search: SearchFacts, whose: str) -> tuple[str, ...]:
+    score = f"in a trial a score on {search.score.rows} other {whose}s, centred: {_asked(search.score, whose)}"
+    fits = (f"in a trial a fit on {fit.rows} training {whose}s: {_asked(fit, whose)}" for fit in search.fits)
     return (_law(search), *fits, score)
 
 
-def _asked(run: RunFacts) -> str:
-    return ", and ".join(map(query, run.queries))
+def _asked(run: RunFacts, whose: str) -> str:
+    return ", and ".join(query(each, whose) for each in run.queries)
 
 
 def _law(search: SearchFacts) -> str:

@@ -8,12 +8,12 @@ from dpadmm.privacy.wording.rounding import rounded_down, rounded_up
 from dpadmm.privacy.wording.sentence import BESIDE_UNITS, UNITS
 
 HEAD = ("query", "times", "rows used", "clip", "noise / clip", "noise")
-"""Of the table that `cells` fills."""
+"""Of the table that `cells` fills for single rows."""
 ROWS = {
-    FULL: "all rows",
-    "poisson": "Poisson sample, {expected:,.0f} rows on average",
-    "truncated-poisson": "truncated Poisson sample, {expected:,.0f} rows on average",
-    "fixed": "fixed-size random set, {expected:,.0f} rows",
+    FULL: "all {units}",
+    "poisson": "Poisson sample, {expected:,.0f} {units} on average",
+    "truncated-poisson": "truncated Poisson sample, {expected:,.0f} {units} on average",
+    "fixed": "fixed-size random set, {expected:,.0f} {units}",
     "permutation": "each row once, in a secret order",
 }
 RELEASED = "Noise is the standard deviation on each released mean."
@@ -26,19 +26,26 @@ IN_A_TRIAL = "This is asked in each of a secret number of trials."
 SEEDED = "seeded: NOT private. Trained without a seed it would be "
 
 
-def cells(asked: QueryFacts, whole: str = ROWS[FULL]) -> tuple[str, ...]:
-    """A query in a table; `whole` names all the rows there are for it."""
-    rows = whole if asked.sampler == FULL else ROWS[asked.sampler].format(expected=asked.expected)
+def head(whose: str) -> tuple[str, ...]:
+    """Of the table that `cells` fills for this unit of privacy."""
+    return tuple(each.replace("rows", f"{whose}s") for each in HEAD)
+
+
+def cells(asked: QueryFacts, whose: str = "row", whole: str = ROWS[FULL]) -> tuple[str, ...]:
+    """A query in a table; `whole` names all the rows or persons there are for it."""
+    words = whole if asked.sampler == FULL else ROWS[asked.sampler]
+    rows = words.format(units=f"{whose}s", expected=asked.expected)
     clip, multiplier = rounded_up(asked.clip), rounded_down(asked.multiplier, 4)
     return asked.kind, f"{asked.count:,}", rows, clip, multiplier, rounded_down(asked.noise_on_mean, 4)
 
 
 def table(facts: Facts) -> tuple[tuple[str, ...], ...]:
     """Every query of a fit or, with the rows it reads, of a search."""
+    whose = facts.unit.kind
     if facts.search is None:
-        return tuple(map(cells, facts.queries))
-    fits = [cells(asked, "all training rows") for fit in facts.search.fits for asked in fit.queries]
-    return (*fits, *(cells(asked, "all scoring rows") for asked in facts.search.score.queries))
+        return tuple(cells(asked, whose) for asked in facts.queries)
+    fits = [cells(asked, whose, "all training {units}") for fit in facts.search.fits for asked in fit.queries]
+    return (*fits, *(cells(asked, whose, "all scoring {units}") for asked in facts.search.score.queries))
 
 
 def beside_table(facts: Facts) -> str:
