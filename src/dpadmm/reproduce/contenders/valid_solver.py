@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from dpadmm.declare.declaration import Declaration
-from dpadmm.declare.target import Target
 from dpadmm.estimators.linear import DPLinearSVC, DPLogisticRegression
 from dpadmm.preparation.private_graph import PrivateGraph
 from dpadmm.problem.incidence import signed_incidence
@@ -125,8 +124,8 @@ class Ridged:
 
     ridge = 0.0
 
-    def declaration(self, n_rows: int, n_features: int, target: Target, weighted: bool = False) -> Declaration:
-        made = super().declaration(n_rows, n_features, target, weighted)  # type: ignore[misc]
+    def declaration(self, *given: Any, **more: Any) -> Declaration:
+        made = super().declaration(*given, **more)  # type: ignore[misc]
         same = {each.name: getattr(made, each.name) for each in fields(Declaration)}
         return RidgedDeclaration(ridge=self.ridge, **same)
 
