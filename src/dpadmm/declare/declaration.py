@@ -41,6 +41,10 @@ class Declaration:
         Whether `n_rows` is the number of rows of the table, and not a nominal one.
     weighted : bool
         Whether rows or classes have public weights.
+    spares : int
+        How many questions more than needed are planned, of each kind that is asked more than once.
+    surplus : float
+        By how much the noise will be larger than planned, because many owners add it: 1 for one owner.
 
     Examples
     --------
@@ -56,6 +60,8 @@ class Declaration:
     n_features: int
     counted: bool = True
     weighted: bool = False
+    spares: int = 0
+    surplus: float = 1.0
     penalty: str = "none"
     alpha: float = 1e-4
     l1_ratio: float = 0.5

@@ -23,7 +23,15 @@ from dpadmm.declare.weights import DECLARED, row_weights
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, require_scorable
 from dpadmm.estimators.fit_size import work_of
-from dpadmm.estimators.fit_table import MemoryTable, RemoteTable, held_elsewhere, in_memory, private_rows
+from dpadmm.estimators.fit_table import (
+    MemoryTable,
+    OwnedByMany,
+    OwnersTable,
+    RemoteTable,
+    held_elsewhere,
+    in_memory,
+    private_rows,
+)
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
 from dpadmm.estimators.progress_bar import progress_observer
@@ -38,6 +46,7 @@ from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.protocol import Rows
+from dpadmm.sessions.session import AnsweredElsewhere
 from dpadmm.solvers.auto.noise_spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -51,14 +60,14 @@ class Prepared:
 
     declaration: Declaration
     recipe: Recipe
-    rows: Rows
+    rows: Rows | AnsweredElsewhere
     rowmap: RowMap
     target: Target
     assumptions: tuple[str | Assumption, ...]
     graph: EdgeList | None = None
 
 
-NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted")
+NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted", "spares", "surplus")
 CHOICES = tuple(field.name for field in fields(Declaration) if field.name not in NOT_CHOSEN)
 """Parameters of the estimators that a declaration takes as they are."""
 
@@ -151,16 +160,17 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     # -- training ------------------------------------------------------------------------------------------------
 
     @knows_its_names
-    def fit(self, X: Any, y: Any, public_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, public_weight: Any = None) -> Self:
         """Train on private rows. Every call spends the whole budget again.
 
         Parameters
         ----------
         X : (n, d) array, CSR matrix, DataFrame, dask array, dask DataFrame or torch tensor
             Rows. An array of type float32 stays so; lists and DataFrames are read cell by cell, in double precision.
-            Rows held by Dask or on a device are summed there.
+            Rows held by Dask or on a device are summed there. Or a `dpadmm.network.Federation`, whose owners keep
+            their rows and their labels.
         y : (n,)
-            Labels or targets.
+            Labels or targets; left out for a federation.
         public_weight : (n,), optional
             Weights of the rows, at least zero; only their ratios matter. They must be public constants (of a survey's
             design, say), never computed from private rows: hence the name.
@@ -224,8 +234,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
                 "drop public_weight: dividing by the largest weight would tell whether its row is there",
             )
         weights = row_weights(brought_here(public_weight), given.n_rows)
-        _, assumed = nominal_rows(self.n_rows, given.n_rows, budget.relation)
+        assumed = () if isinstance(given, OwnersTable) else nominal_rows(self.n_rows, given.n_rows, budget.relation)[1]
         declaration = self.declaration(given.n_rows, given.n_features, target, weights is not None)
+        if isinstance(given, OwnersTable):
+            declaration = given.adapted(declaration)
         recipe, rowmap = declaration.recipe, declaration.rowmap
         declaration.budgeted.require_usable(given.is_sparse)
         affordable(recipe.plan)
@@ -268,8 +280,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self.plan_ = recipe.plan
         self._store(weights)
 
-    def _given(self, X: Any, y: Any) -> MemoryTable | RemoteTable:
+    def _given(self, X: Any, y: Any) -> MemoryTable | RemoteTable | OwnersTable:
         """The table, left where it is if it is not in memory."""
+        if isinstance(X, OwnedByMany):
+            return X.for_model(self, y)
         held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
         return in_memory(X, y, self.invalid_rows, self) if held is None else held
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from scipy import sparse
 from dpadmm.cells.feature_tables import public_form, require_usable_names
 from dpadmm.cells.holders import held_by, named, on_accelerator
 from dpadmm.cells.target_columns import has_public_type
+from dpadmm.declare.declaration import Declaration
 from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidData, UnsupportedProblem
 from dpadmm.estimators.declared_rows import require_finite, require_policy, require_valid
@@ -23,6 +24,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
+from dpadmm.sessions.session import AnsweredElsewhere
 
 
 class FitTable(Protocol):
@@ -46,6 +48,26 @@ class RemoteTable(FitTable, Protocol):
     def rows(self, rowmap: RowMap, target: Target, weights: NDArray[np.float64] | None, strict: bool) -> Rows:
         """Rows by the public rules; if `strict`, invalid ones are refused."""
         ...
+
+
+@runtime_checkable
+class OwnersTable(FitTable, Protocol):
+    """Rows of many owners: they are never here, and their owners answer together."""
+
+    def adapted(self, declared: Declaration) -> Declaration:
+        """The same choices for sums that many owners form."""
+        ...
+
+    def rows(self, plan: Plan) -> AnsweredElsewhere:
+        """What asks the owners in place of rows."""
+        ...
+
+
+@runtime_checkable
+class OwnedByMany(Protocol):
+    """What a user passes in place of X and y."""
+
+    def for_model(self, estimator: Any, y: Any) -> OwnersTable: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +108,16 @@ def in_memory(table: Any, y: Any, invalid_rows: str, estimator: Any) -> MemoryTa
 
 
 def private_rows(
-    given: MemoryTable | RemoteTable,
+    given: MemoryTable | RemoteTable | OwnersTable,
     rowmap: RowMap,
     target: Target,
     weights: NDArray[np.float64] | None,
     plan: Plan,
     invalid_rows: str,
-) -> Rows:
+) -> Rows | AnsweredElsewhere:
     """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
+    if isinstance(given, OwnersTable):
+        return given.rows(plan)
     if not isinstance(given, MemoryTable):
         require_policy(invalid_rows)
         require_summed_only(given.place, plan)

@@ -39,6 +39,8 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "nothing-else-learned": (),
     "costs-in-addition": (),
     "fixed-in-advance": (),
+    "owners-collude-at-most": ("silos", "colluding", "epsilon"),
+    "owners-rows-declared": (),
     "functions-row-by-row": (),
     "as-stored": ("words",),
 }
@@ -78,7 +80,7 @@ class Assumption:
 
 
 def _parameter(name: str, value: Any) -> int | str:
-    return text(value, "an assumption") if name == "words" else whole(value, "an assumption")
+    return text(value, "an assumption") if name in ("words", "epsilon") else whole(value, "an assumption")
 
 
 def assumed(key: str, **parameters: int | str) -> Assumption:

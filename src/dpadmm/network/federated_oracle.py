@@ -1,0 +1,79 @@
+"""A federation as solvers see it: an oracle like any other, whose numbers come from many silos."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadmm.network.coordinator import Coordinator
+from dpadmm.network.doors import ExchangingOracle
+from dpadmm.network.proposal import Proposal
+from dpadmm.privacy.arithmetic import most_rows
+from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.randomness import make_streams
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.lattice_sum import LatticeSum
+from dpadmm.rows.packed import PackedRows
+
+Array = NDArray[np.float64]
+
+
+class FederatedOracle(ExchangingOracle):
+    """Asks all silos whatever a solver asks.
+
+    It stands before one made-up row of zeros, from which it learns the shape and the lattice of each sum: they depend
+    on public numbers alone. A question that any silo would refuse is refused here first.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        What the owners approved.
+    coordinator : Coordinator
+        Who asks them.
+    """
+
+    def __init__(self, proposal: Proposal, coordinator: Coordinator) -> None:
+        super().__init__(made_up_row(proposal), proposal.asked_plan, make_streams())
+        self._coordinator, self._surplus = coordinator, proposal.roster.surplus
+        self._asked_at: tuple[str, tuple[Any, ...]] = ("", ())
+        self._coordinates: tuple[Array, ...] = ()
+        self.exchange = self._from_silos
+
+    def gradient(self, x: Array, kind: str = "gradient") -> Array:
+        self._asked_at = kind, (x,)
+        return super().gradient(x, kind)
+
+    def moments(self) -> tuple[Array, Array]:
+        self._asked_at = "moments", ()
+        return super().moments()
+
+    def second_moment(self) -> Array:
+        self._asked_at = "second moment", ()
+        return super().second_moment()
+
+    def feature_curvature(self, x: Array, weights: Array) -> Array:
+        self._asked_at = "curvature", (x, weights)
+        return super().feature_curvature(x, weights)
+
+    def change_coordinates(self, matrix: Array | SpikedMap) -> None:
+        super().change_coordinates(matrix)
+        self._coordinates = (np.asarray(matrix, dtype=np.float64),)
+
+    def noise_std(self, kind: str) -> float:
+        """Of all shares together: √(S/(S − c)) times what the plan needs."""
+        return self._surplus * super().noise_std(kind)
+
+    def _from_silos(self, total: LatticeSum, noise: float) -> NDArray[np.int64]:
+        kind, at = self._asked_at
+        return self._coordinator.ask(kind, at, self._coordinates, total.size).reshape(total.shape)
+
+
+def made_up_row(proposal: Proposal) -> LatticeRows:
+    """One row of zeros on the lattice of the plan."""
+    plan, declared = proposal.plan, proposal.declaration
+    table = PackedRows.of(declared.rowmap, np.zeros((1, proposal.n_features)), None)
+    label = np.zeros(1, dtype=np.intp) if declared.loss.outputs > 1 else np.ones(1)
+    limit = most_rows(plan.n_rows, plan.budget.relation)
+    return LatticeRows(table, label, declared.loss, declared.rowmap.row_norm, limit)

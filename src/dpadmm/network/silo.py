@@ -1,0 +1,398 @@
+"""A silo: one owner's rows, keys and ledger, and the few things it does when it is asked.
+
+approve → charge → draw → checkpoint → return. What it is asked again it answers with the same bytes. What it does not
+go along with gets one fixed reply, and from the moment a question is admitted any failure ends the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpadmm.errors import DpadmmError, PromiseBroken, QueryRefused
+from dpadmm.network import handshake
+from dpadmm.network.encoding import decode, digest
+from dpadmm.network.epoch_work import EpochWork
+from dpadmm.network.handshake import History
+from dpadmm.network.messages import (
+    REFUSED,
+    Acknowledgement,
+    Answer,
+    Ask,
+    Close,
+    Gathered,
+    Hello,
+    Invite,
+    Message,
+    Ready,
+    read_as,
+)
+from dpadmm.network.owner_budget import OwnerBudget
+from dpadmm.network.owner_table import OwnerTable
+from dpadmm.network.pads import SECRET_BYTES, public_half
+from dpadmm.network.proposal import Proposal, ProposalRefused
+from dpadmm.network.signing import NotAuthentic, Signer, opened
+from dpadmm.network.silo_state import LATEST, SECRET, Epoch, MemoryVault, Run, SiloState, Vault
+from dpadmm.stored_json import parse
+
+
+class Silo:
+    """The state machine of one owner. `answer` is all that a transport ever calls.
+
+    Parameters
+    ----------
+    name : str
+        As in the roster.
+    signer : Signer
+        The owner's key.
+    table : OwnerTable
+        The owner's rows.
+    vault : Vault, optional
+        Where the state is kept; in memory if left out, which is for simulations.
+    budget : OwnerBudget, optional
+        The ledger that pays; without one nothing is charged.
+    seed : int, optional
+        Makes keys and noise repeatable, for tests: NOT private.
+    observe : callable, optional
+        Told of each step ("charged", "drawn", "kept", …) and why something was refused, for the owner's eyes alone.
+
+    Notes
+    -----
+    *Formal guarantees.* What docs/proofs/federated.md asks of an honest silo is what this class does.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        signer: Signer,
+        table: OwnerTable,
+        vault: Vault | None = None,
+        budget: OwnerBudget | None = None,
+        seed: int | None = None,
+        observe: Callable[[str], None] = lambda step: None,
+    ) -> None:
+        self.name, self._signer, self._table = name, signer, table
+        self._vault: Vault = MemoryVault() if vault is None else vault
+        self._budget = OwnerBudget() if budget is None else budget
+        self._seed, self._observe = seed, observe
+        self._alone = threading.Lock()
+        stored = self._vault.fetch(LATEST)
+        self._state = SiloState() if stored is None else SiloState.from_bytes(stored)
+        self._proposals: dict[bytes, Proposal] = {}
+        self._work: EpochWork | None = None
+        self._handlers: dict[str, Callable[[Any], Message]] = {
+            Invite.name: lambda content: self._greet(read_as(Invite, content)),
+            Gathered.name: lambda content: self._gather(read_as(Gathered, content)),
+            Ask.name: lambda content: self._reply(read_as(Ask, content)),
+            Close.name: lambda content: self._finish(read_as(Close, content)),
+        }
+
+    # -- for the owner ----------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> SiloState:
+        """What is remembered; nothing in it is computed from rows."""
+        return self._state
+
+    def examine(self, proposal: Proposal) -> None:
+        """Refuse, in words for the owner, a proposal that this silo could not carry out."""
+        if proposal.roster.silos.get(self.name) != self._signer.public:
+            raise ProposalRefused(
+                f"Got a roster without silo {self.name!r} and its key. Expected both. Ask for a roster with the key "
+                "that `dpadmm silo status` shows."
+            )
+        if proposal.seeded != (self._seed is not None):
+            raise ProposalRefused(
+                f"Got a proposal {'with' if proposal.seeded else 'without'} a seed, for a silo "
+                f"{'without' if proposal.seeded else 'with'} one. Expected both alike. Seeds are for tests: use none on "
+                "private rows."
+            )
+        if proposal.continues:
+            self._require_continuation(proposal)
+        self._table.rows(proposal)
+        self._budget.check(proposal.plan, proposal.seeded, charged=proposal.run in self._state.runs)
+
+    def approve(self, proposal: Proposal, epoch: int = 1) -> None:
+        """The owner's word that one epoch of this proposal may begin. Nothing is charged before it does."""
+        with self._alone:
+            self.examine(proposal)
+            self._vault.keep(_proposal_file(proposal.digest), json.dumps(proposal.to_dict()).encode())
+            self._proposals[proposal.digest] = proposal
+            self._advance("approved", proposal.digest, approved={**self._state.approved, proposal.digest: epoch})
+
+    def close(self) -> None:
+        """Close the epoch that is open, by the will of the owner; its secrets are erased."""
+        with self._alone:
+            self._end_epoch()
+
+    # -- for the network --------------------------------------------------------------------------------------------
+
+    def answer(self, raw: bytes) -> bytes:
+        """What is sent back for whatever arrives: a signed message, or `REFUSED`."""
+        with self._alone, np.errstate(all="ignore"):
+            try:
+                content = self._authentic(raw)
+                sealed = self._signer.seal(self.name, self._handlers[str(content[0])](content).content)
+            except Exception as problem:
+                self._observe(f"refused: {problem}" if isinstance(problem, DpadmmError) else "refused")
+                return REFUSED
+        self._observe("sent")
+        return sealed
+
+    def _authentic(self, raw: bytes) -> tuple[object, ...]:
+        """The content of a message that the coordinator of an approved proposal signed."""
+        try:
+            _, body, _ = decode(raw)
+            name, subject, *_ = decode(body)
+        except (TypeError, ValueError):
+            raise NotAuthentic("a message that no party of this federation wrote") from None
+        epoch = self._state.epoch
+        if name not in (Invite.name, Gathered.name):
+            if epoch is None or epoch.closed or not epoch.session or subject != epoch.session:
+                raise NotAuthentic("a message of another session than the open one")
+            subject = epoch.proposal
+        roster = self._proposal(subject).roster
+        return opened(raw, {roster.coordinator_name: roster.coordinator}).content
+
+    # -- how an epoch begins ----------------------------------------------------------------------------------------
+
+    def _greet(self, invite: Invite) -> Hello:
+        epoch = self._state.epoch
+        if epoch is not None and (epoch.proposal, epoch.number) == (invite.proposal, invite.epoch):
+            if epoch.closed:
+                raise QueryRefused("an epoch that was closed stays closed; approve the next one")
+            return _hello(epoch)
+        if self._state.approved.get(invite.proposal) != invite.epoch:
+            raise QueryRefused("an epoch that the owner did not approve")
+        self._require_free(self._proposal(invite.proposal))
+        return self._said_hello(invite)
+
+    def _require_free(self, proposal: Proposal) -> None:
+        """Another run has to end first; an earlier epoch of the same run ends now."""
+        epoch = self._state.epoch
+        if epoch is not None and not epoch.closed and self._proposal(epoch.proposal).run != proposal.run:
+            raise QueryRefused("an epoch of another run is open; close it first")
+
+    def _said_hello(self, invite: Invite) -> Hello:
+        secret = self._fresh(2 * SECRET_BYTES, "secret", invite)
+        self._end_epoch()
+        self._vault.keep(SECRET, secret)
+        after = self._state.history.after(b"hello", invite.proposal)
+        nonce, ephemeral = self._fresh(SECRET_BYTES, "nonce", invite), public_half(secret[:SECRET_BYTES])
+        hello = Hello(invite.proposal, invite.epoch, nonce, ephemeral, after.count, after.mark)
+        self._keep(
+            replace(
+                self._state,
+                history=after,
+                spoken=(*self._state.spoken, after),
+                approved={key: last for key, last in self._state.approved.items() if key != invite.proposal},
+                epoch=Epoch(invite.proposal, invite.epoch, self._signer.seal(self.name, hello.content)),
+            )
+        )
+        return hello
+
+    def _gather(self, gathered: Gathered) -> Message:
+        epoch = self._state.epoch
+        if epoch is None or epoch.closed or (epoch.proposal, epoch.number) != (gathered.proposal, gathered.epoch):
+            raise QueryRefused("a message of another epoch than the one that begins")
+        return (self._acknowledge if gathered.of == Hello.name else self._begin)(epoch, gathered.parts)
+
+    def _acknowledge(self, epoch: Epoch, parts: tuple[bytes, ...]) -> Acknowledgement:
+        """Once, of one set of hellos: of two sets, two groups of silos could otherwise have one name."""
+        seen = handshake.gathered_digest(parts)
+        if epoch.hellos:
+            if epoch.hellos != seen:
+                raise QueryRefused("other hellos than were acknowledged")
+            return read_as(Acknowledgement, decode(epoch.acknowledgement))
+        roster = self._proposal(epoch.proposal).roster
+        hellos = handshake.hellos_of(parts, roster, epoch.proposal, epoch.number)
+        if parts[roster.names.index(self.name)] != epoch.hello:
+            raise NotAuthentic("another hello of this silo than it sent")
+        heads = tuple((peer, known.count, known.mark) for peer, known in sorted(self._state.known.items()))
+        said = Acknowledgement(seen, heads)
+        met = {peer: History(hello.head_count, hello.head_mark) for peer, hello in hellos.items() if peer != self.name}
+        begun = replace(
+            epoch,
+            hellos=seen,
+            hello_parts=parts,
+            acknowledgement=_encoded(said),
+            peers={peer: hellos[peer].ephemeral for peer in met},
+        )
+        self._advance("acknowledged", seen, epoch=begun, known={**self._state.known, **met})
+        return said
+
+    def _begin(self, epoch: Epoch, parts: tuple[bytes, ...]) -> Ready:
+        """All have approved and nobody remembers more of this silo than itself: charge, and open the session."""
+        if not epoch.hellos:
+            raise QueryRefused("acknowledgements before there were hellos")
+        session = handshake.session_of(epoch.hello_parts, parts)
+        if epoch.session:
+            if epoch.session != session:
+                raise QueryRefused("another session than the open one")
+            return Ready(session)
+        proposal = self._proposal(epoch.proposal)
+        said = handshake.acknowledgements_of(parts, proposal.roster, epoch.hellos)
+        handshake.require_same_past(self.name, self._state.spoken, said)
+        self._require_paid(proposal)
+        self._advance("opened", session, epoch=replace(epoch, session=session))
+        return Ready(session)
+
+    def _require_paid(self, proposal: Proposal) -> None:
+        """Charge a run once. It is noted before that it will be, so that after a crash it is not charged twice; a charge
+        that this state has never intended is one of a state that was lost."""
+        known = self._state.runs.get(proposal.run)
+        if known is not None and known.charged:
+            return
+        run = Run(proposal.run.hex()[:32], {}, proposal.digest) if known is None else known
+        if known is None:
+            self._advance("charging", proposal.run, runs={**self._state.runs, proposal.run: run})
+        self._observe("charging")
+        self._budget.charge(run.receipt, proposal.plan, proposal.seeded, resumed=known is not None)
+        self._observe("charged")
+        self._advance("charged", proposal.run, runs={**self._state.runs, proposal.run: replace(run, charged=True)})
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    def _reply(self, ask: Ask) -> Answer:
+        epoch = self._state.epoch
+        assert epoch is not None
+        if 1 <= ask.number <= epoch.answered:
+            if epoch.questions[ask.number - 1] != ask.question:
+                raise QueryRefused("another question under a number that was answered")
+            return self._kept_answer(ask)
+        if ask.number != epoch.answered + 1:
+            raise QueryRefused("a question out of order")
+        try:
+            return self._drawn(epoch, ask)
+        except Exception:
+            # Admitted: whatever went wrong may have told something by going wrong, and must not do so twice.
+            self._end_epoch()
+            raise
+
+    def _drawn(self, epoch: Epoch, ask: Ask) -> Answer:
+        work = self._at_work(epoch)
+        answer = Answer(ask.session, ask.number, ask.question, work.answer(ask).astype("<u8").tobytes())
+        self._observe("drawn")
+        run = self._proposal(epoch.proposal).run
+        runs = {**self._state.runs, run: replace(self._state.runs[run], gate=work.oracle.counts)}
+        self._vault.keep(_answer_file(ask.number), answer.masked)
+        self._advance(
+            "answered",
+            ask.question,
+            digest(answer.masked),
+            epoch=replace(epoch, questions=(*epoch.questions, ask.question)),
+            runs=runs,
+        )
+        self._observe("kept")
+        return answer
+
+    def _kept_answer(self, ask: Ask) -> Answer:
+        content = self._vault.fetch(_answer_file(ask.number))
+        if content is None:
+            raise PromiseBroken("an answer that was given is no longer there")
+        return Answer(ask.session, ask.number, ask.question, content)
+
+    def _at_work(self, epoch: Epoch) -> EpochWork:
+        """The oracle of the open session, made anew after a crash."""
+        if self._work is None:
+            secret = self._vault.fetch(SECRET)
+            if secret is None or len(secret) != 2 * SECRET_BYTES:
+                raise PromiseBroken("the secrets of this epoch are gone; a new epoch has to be approved")
+            proposal = self._proposal(epoch.proposal)
+            counts = self._state.runs[proposal.run].gate
+            rows = self._table.rows(proposal)
+            self._work = EpochWork(self.name, proposal, epoch.session, secret, epoch.peers, rows, counts)
+        return self._work
+
+    def _finish(self, close: Close) -> Close:
+        epoch = self._state.epoch
+        assert epoch is not None
+        proposal = self._proposal(epoch.proposal)
+        run = self._state.runs[proposal.run]
+        self._budget.commit(run.receipt, self._at_work(epoch).oracle.spent, proposal.plan, proposal.seeded)
+        self._end_epoch()
+        return close
+
+    # -- its own state ----------------------------------------------------------------------------------------------
+
+    def _end_epoch(self) -> None:
+        """Erase the secrets of the epoch, then its answers; nothing of it is ever answered again."""
+        self._work = None
+        self._vault.forget(SECRET)
+        epoch = self._state.epoch
+        if epoch is not None and not epoch.closed:
+            self._advance("closed", epoch.session, epoch=replace(epoch, closed=True))
+            for number in range(1, epoch.answered + 1):
+                self._vault.forget(_answer_file(number))
+            self._observe("closed")
+
+    def _advance(self, what: str, *which: bytes, **changes: Any) -> None:
+        self._keep(self._state.moved(what.encode(), *which, **changes))
+
+    def _keep(self, state: SiloState) -> None:
+        self._vault.keep(LATEST, state.to_bytes())
+        self._state = state
+
+    def _proposal(self, wanted: object) -> Proposal:
+        """An approved proposal, read again after a crash."""
+        if not isinstance(wanted, bytes):
+            raise NotAuthentic("a message about nothing")
+        if wanted not in self._proposals:
+            stored = self._vault.fetch(_proposal_file(wanted))
+            if stored is None:
+                raise NotAuthentic("a message about a proposal that the owner did not approve")
+            self._proposals[wanted] = Proposal.from_dict(parse(stored, "a proposal"))
+        return self._proposals[wanted]
+
+    def _require_continuation(self, proposal: Proposal) -> None:
+        """Refuse to go on with another model, plan or trust than the run began with, or with new members."""
+        known = self._state.runs.get(proposal.run)
+        if known is None:
+            raise ProposalRefused(
+                "Got a proposal that continues a run this silo took no part in. Expected one it knows. Ask for a new run."
+            )
+        first = self._proposal(known.first)
+        same = replace(proposal, roster=first.roster, continues=first.continues)
+        fewer = proposal.roster.keys.items() <= first.roster.keys.items()
+        if same != first or not fewer or proposal.roster.colluding != first.roster.colluding:
+            raise ProposalRefused(
+                "Got a continued run with other members, trust or model than its first proposal. Expected some of the "
+                "same silos and all else unchanged. Ask for a new run."
+            )
+
+    def _fresh(self, size: int, purpose: str, invite: Invite) -> bytes:
+        """Secret bytes from the operating system; from the seed in tests."""
+        if self._seed is None:
+            return secrets.token_bytes(size)
+        label = (purpose, self._seed, self.name, invite.proposal, invite.epoch)
+        return b"".join(digest(part, *label) for part in range(size // SECRET_BYTES))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a silo holds private rows and is never copied or stored")
+
+    def __repr__(self) -> str:
+        return f"Silo({self.name!r})"
+
+
+def _hello(epoch: Epoch) -> Hello:
+    return read_as(Hello, decode(decode(epoch.hello)[1]))
+
+
+def _encoded(said: Message) -> bytes:
+    from dpadmm.network.encoding import encode
+
+    return encode(*said.content)  # type: ignore[arg-type]
+
+
+def _proposal_file(proposal: bytes) -> str:
+    return f"proposal-{proposal.hex()}.json"
+
+
+def _answer_file(number: int) -> str:
+    return f"answer-{number}.bin"
