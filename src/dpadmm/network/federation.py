@@ -94,7 +94,7 @@ class Federation:
         patience: float = 3600.0,
         observe: Observer = lambda what, whom: None,
     ) -> Federation:
-        """All silos in this process, each with its own keys: to try what owners would do, at the privacy they would have.
+        """All silos in this process, each with its own keys: to try what owners would do, as private as it would be.
 
         Whoever runs the process sees all rows. In earnest each owner runs `dpadmm silo serve` (docs/deployment.md).
 

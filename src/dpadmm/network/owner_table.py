@@ -8,6 +8,7 @@ from dpadmm.errors import InvalidData
 from dpadmm.estimators.fit_table import in_memory, private_rows
 from dpadmm.network.proposal import Proposal
 from dpadmm.privacy.arithmetic import most_rows
+from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.protocol import Rows
 
 
@@ -46,4 +47,7 @@ class OwnerTable:
                 "some of the declared total of rows",
                 "correct the declared total; nothing was approved",
             )
-        return private_rows(given, proposal.declaration.rowmap, proposal.target, None, plan, estimator.invalid_rows)
+        rowmap, target = proposal.declaration.rowmap, proposal.target
+        mapped = private_rows(given, rowmap, target, None, plan, estimator.invalid_rows)
+        assert isinstance(mapped, LatticeRows)
+        return mapped

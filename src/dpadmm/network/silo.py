@@ -110,8 +110,8 @@ class Silo:
         if proposal.seeded != (self._seed is not None):
             raise ProposalRefused(
                 f"Got a proposal {'with' if proposal.seeded else 'without'} a seed, for a silo "
-                f"{'without' if proposal.seeded else 'with'} one. Expected both alike. Seeds are for tests: use none on "
-                "private rows."
+                f"{'without' if proposal.seeded else 'with'} one. Expected both alike. Seeds are for tests: use none "
+                "on private rows."
             )
         if proposal.continues:
             self._require_continuation(proposal)
@@ -244,8 +244,10 @@ class Silo:
         return Ready(session)
 
     def _require_paid(self, proposal: Proposal) -> None:
-        """Charge a run once. It is noted before that it will be, so that after a crash it is not charged twice; a charge
-        that this state has never intended is one of a state that was lost."""
+        """Charge a run once. That it will be charged is noted first, so that after a crash it is not charged again.
+
+        A charge that this state never intended is refused: it is one of a state that was lost.
+        """
         known = self._state.runs.get(proposal.run)
         if known is not None and known.charged:
             return
@@ -355,7 +357,8 @@ class Silo:
         known = self._state.runs.get(proposal.run)
         if known is None:
             raise ProposalRefused(
-                "Got a proposal that continues a run this silo took no part in. Expected one it knows. Ask for a new run."
+                "Got a proposal that continues a run this silo took no part in. Expected one it knows. Ask for a new "
+                "run."
             )
         first = self._proposal(known.first)
         same = replace(proposal, roster=first.roster, continues=first.continues)

@@ -54,7 +54,7 @@ class Run:
 
 @dataclass(frozen=True)
 class SiloState:
-    """All that must survive a crash, but for proposals, answers and the secret of the epoch, which have their own files.
+    """All that must survive a crash. Proposals, answers and the secret of the epoch have their own files.
 
     Attributes
     ----------

@@ -98,8 +98,12 @@ class EmbeddedTransport:
 
     def _arrive(self, name: str, message: bytes, replies: dict[str, bytes]) -> None:
         reply = self._silos[name](message)
+
+        def deliver() -> None:
+            replies.setdefault(name, reply)
+
         if reply:
-            self._carry(name, "coordinator", reply, lambda: replies.setdefault(name, reply) and None)
+            self._carry(name, "coordinator", reply, deliver)
 
     def _carry(self, sender: str, receiver: str, content: bytes, deliver: Callable[[], None]) -> None:
         """One message on its way; nothing arrives where a silo is cut off."""

@@ -93,7 +93,7 @@ class Page:
         self.balance = self.balance.after([entry])
 
     def was_charged(self, receipt: str, dataset: str, plan_digest: str, resumed: bool) -> bool:
-        """Whether this plan was charged to this data set under this receipt and is not finished; else it must be new."""
+        """Whether this plan was charged under this receipt and is not finished; if not, the receipt must be new."""
         if not re.fullmatch("[0-9a-f]{32}", receipt):
             raise PromiseBroken("Got a receipt that is not 32 hexadecimal digits. Expected one made of a digest.")
         entry = self.log.last_with(f'"receipt": "{receipt}"')
