@@ -189,6 +189,10 @@ class NoiseStream(_Stream):
         self._waiting[size] = rest
         return first
 
+    def key(self) -> NDArray[np.uint32]:
+        """256 secret bits, for a generator that draws elsewhere."""
+        return self._bits(4).view(np.uint32)
+
     def discrete_gaussian(self, sigma: NDArray[np.int64]) -> NDArray[np.int64]:
         """One exact sample of the discrete Gaussian for each standard deviation."""
         from dpadmm.exact_samplers.discrete_gaussian import discrete_gaussian

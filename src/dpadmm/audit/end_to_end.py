@@ -22,7 +22,8 @@ from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.linear import DPLogisticRegression
 from dpadmm.kernels import FitSize
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.selection import SearchPlan
@@ -135,7 +136,7 @@ def attack(
     require_probabilities(recipe.plan.budget.delta, confidence)
     asked = sum(query.count for query in recipe.plan.queries)
     # The oracle and the attacker's two suspects read rows at every query of every run.
-    engine = kernels.choose(FitSize(6 * runs * asked, suspects[0].n_rows, suspects[0].n_features))
+    engine = kernels.choose(FitSize(6 * runs * asked, suspects[0].n_rows, suspects[0].space.n_features))
     with np.errstate(all="ignore"), kernels.use(engine):
         scores = np.array([[score(recipe, suspects, truth, streams, parts) for truth in (0, 1)] for _ in range(runs)])
     return judge(recipe.plan, scores, confidence)
@@ -219,7 +220,7 @@ def score(
     recipe: Recipe, suspects: tuple[Rows, Rows], truth: int, streams: Streams, parts: Sequence[str] | None = None
 ) -> float:
     """Evidence for the second table from one run on the table numbered `truth`."""
-    oracle = PrivateOracle(suspects[truth], recipe.plan, streams)
+    oracle = PrivateOracle(suspects[truth], Gate(recipe.plan), streams)
     witness = Witness(oracle, recipe.plan, suspects)
     run(recipe.solver, recipe.problem, witness)
     oracle.require_promise_kept()

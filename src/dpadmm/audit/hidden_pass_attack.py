@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dpadmm.audit.end_to_end import AuditResult, judge_threshold
 from dpadmm.audit.power import power_of_threshold
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.calibration import verify_plan
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query
@@ -66,10 +67,8 @@ class HiddenRun:
 
     def __call__(self, truth: int, streams: Streams) -> float:
         """Evidence for the second table from one run on the table numbered `truth`: how far x went its way."""
-        oracle = PrivateOracle(self._tables[truth], self._plan, streams)
-        for _ in range(self._plan.queries[0].count):
-            oracle.noisy_pass(self._program)
-        x, _ = oracle.last_state()
+        oracle = PrivateOracle(self._tables[truth], Gate(self._plan), streams)
+        x, _ = oracle.walk(self._program)
         oracle.require_promise_kept()
         return -float(x[0]) / self._wandering
 

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.declare.target import Target
-from dpadmm.errors import QueryRefused
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.privacy.arithmetic import Arithmetic, most_rows
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
-from dpadmm.privacy.questions import JointMoments, RowMoments
+from dpadmm.privacy.questions import At, Question
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
@@ -22,8 +21,7 @@ from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
-from dpadmm.rows.scored import ScoredRows
-from dpadmm.rows.wide import SpikedRows
+from dpadmm.rows.protocol import Rows
 
 Array = NDArray[np.float64]
 Table = tuple[NDArray[np.float64], NDArray[Any]]
@@ -84,56 +82,25 @@ class OneAmongZeros:
 
     Parameters
     ----------
-    row : LocalRows, LatticeRows or SpikedRows
+    row : Rows
         The one row that is not zero.
     n_rows : int
         Length of the table.
     """
 
-    def __init__(self, row: LocalRows | LatticeRows | SpikedRows, n_rows: int) -> None:
+    def __init__(self, row: Rows, n_rows: int) -> None:
         self._row = row
-        self.n_rows, self.n_features, self.point_shape = n_rows, row.n_features, row.point_shape
+        self.n_rows, self.space = n_rows, row.space
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Sum:
-        return self._row.gradient_sum(x, clip_norm, _first_of(batch))
-
-    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Sum:
-        return self._row.difference_sum(x, anchor, gradient_clip, clip_norm, _first_of(batch))
-
-    def moment_sums(self, statistic: JointMoments) -> tuple[Sum, Sum]:
-        return self._row.moment_sums(statistic)
-
-    def second_moment_sum(self) -> Sum:
-        return self._row.second_moment_sum()
-
-    def curvature_sum(self, x: Array, weights: Array) -> Sum:
-        return self._row.curvature_sum(x, weights)
-
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Sum, ...]:
-        return self._row.row_moment_sums(statistic)
+    def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
+        # A question that reads all rows is asked of all one of them.
+        return self._row.ask(question, at, batch if question.reads_all else _first_of(batch))
 
     def transformed(self, matrix: Array | SpikedMap) -> OneAmongZeros:
         return OneAmongZeros(self._row.transformed(matrix), self.n_rows)
 
-    def feature_moment_sum(self) -> Array:
-        return self._local.feature_moment_sum()
-
-    def below_sums(self, thresholds: Array) -> Array:
-        return self._local.below_sums(thresholds)
-
     def remapped(self, rowmap: RowMap) -> OneAmongZeros:
-        return OneAmongZeros(self._local.remapped(rowmap), self.n_rows)
-
-    def score_sum(self, x: Array, clip_norm: float) -> Array:
-        if not isinstance(self._row, ScoredRows):
-            raise QueryRefused("a row without a score")
-        return self._row.score_sum(x, clip_norm)
-
-    @property
-    def _local(self) -> LocalRows:
-        if not isinstance(self._row, LocalRows):
-            raise QueryRefused("a row in other coordinates, or of exact arithmetic, is prepared no more")
-        return self._row
+        return OneAmongZeros(self._row.remapped(rowmap), self.n_rows)
 
 
 def _first_of(batch: Batch) -> Batch:

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from dpadmm.audit.end_to_end import AuditResult, judge
 from dpadmm.audit.neighbours import OneAmongZeros, Pair
-from dpadmm.audit.placed_query import PlacedQuery, Questioner, in_turn
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.audit.placed_query import PlacedQuery, in_turn, placed
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.plan import Plan, Query
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import Streams, make_streams
-from dpadmm.rows.protocol import Preparable
 
 Array = NDArray[np.float64]
 
@@ -57,17 +57,16 @@ class Interrogation:
     def __init__(self, plan: Plan, pair: Pair, rowmap: RowMap) -> None:
         self.name = f"{', '.join(query.kind for query in plan.queries)} ({pair.name})"
         self._plan, self._tables, self._rowmap = plan, pair.tables, rowmap
-        PrivateOracle(pair.tables[0], plan, make_streams())  # refuses what would be refused in every run
-        questioner = Questioner(plan, pair)
+        PrivateOracle(pair.tables[0], Gate(plan), make_streams())  # refuses what would be refused in every run
         statistics = [query for query in plan.queries if query.question.proof is not None]
         sums = [query for query in plan.queries if query.question.proof is None]
-        self._before = [questioner.about(query, pair.tables) for query in statistics]
+        self._before = [placed(plan, query, pair, pair.tables) for query in statistics]
         self._coordinates: Array | SpikedMap | None = None
-        self._after = [questioner.about(query, pair.tables) for query in sums]
+        self._after = [placed(plan, query, pair, pair.tables) for query in sums]
         stretched = self._stretch() if min(map(self._reach, self._after), default=1.0) < LOUD else None
         if stretched is not None:
             first, second = (rows.transformed(stretched) for rows in pair.tables)
-            after = [questioner.about(query, (first, second)) for query in sums]
+            after = [placed(plan, query, pair, (first, second)) for query in sums]
             if sum(map(self._reach, after)) > sum(map(self._reach, self._after)):
                 self._coordinates, self._after = stretched, after
         self.reaches = tuple(map(self._reach, (*self._before, *self._after)))
@@ -93,9 +92,9 @@ class Interrogation:
     def __call__(self, truth: int, streams: Streams) -> float:
         """Evidence for the second table from one run on the table numbered `truth`."""
         rows: OneAmongZeros = self._tables[truth]
-        oracle = PrivateOracle(rows, self._plan, streams)
+        oracle = PrivateOracle(rows, Gate(self._plan), streams)
         evidence = math.fsum(question.evidence(oracle) for question in in_turn(self._before))
-        if self._plan.arithmetic is not Arithmetic.EXACT and isinstance(rows, Preparable):
+        if self._plan.arithmetic is not Arithmetic.EXACT:
             oracle.change_map(self._rowmap)
         if self._coordinates is not None:
             oracle.change_coordinates(self._coordinates)
@@ -112,7 +111,7 @@ class Interrogation:
         return question.reach(self._plan.budget.relation.record_distance)
 
     def _stretch(self) -> Array | SpikedMap | None:
-        features = self._tables[0].n_features
+        features = self._tables[0].space.n_features
         if self._plan.arithmetic is not Arithmetic.EXACT:
             return SpikedMap(np.full(features, STRETCH), np.zeros(features), 1.0)
         return STRETCH * np.eye(features) if features <= WIDEST_DENSE else None

@@ -21,9 +21,11 @@ from dpadmm.audit.power import power_of_threshold
 from dpadmm.estimators.search.best_trial import best_of
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.trial import Trial
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.questions import SCORE
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.losses import Squared
 from dpadmm.problem.losses.base import Loss
@@ -89,8 +91,8 @@ class SearchRun:
 
     def score(self, rows: Rows, margin: float, streams: Streams) -> float:
         """The noisy score of a model with this margin on a row of one."""
-        oracle = PrivateOracle(rows, self._plan.score, streams)
-        answer = oracle.score(np.array([margin]))
+        oracle = PrivateOracle(rows, Gate(self._plan.score), streams)
+        answer = oracle.ask(SCORE, np.array([margin]))
         oracle.require_promise_kept()
         return answer
 

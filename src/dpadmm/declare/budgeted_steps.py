@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpadmm.declare.penalties import require_storable
 from dpadmm.errors import InvalidParameter
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.plan import Request
 from dpadmm.problem.incidence import EdgeList
 

@@ -37,7 +37,7 @@ from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothi
 from dpadmm.estimators.progress_bar import progress_observer
 from dpadmm.estimators.standard_errors import Uncertain
 from dpadmm.estimators.unknown_arguments import knows_its_names
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.plan import Plan

@@ -10,7 +10,7 @@
 | `owner_table.py`, `owner_budget.py` | its rows and its ledger |
 | `coordinator.py`, `journal.py` | the party that asks, and what it writes down |
 | `federation.py`, `federated_oracle.py` | what `fit` and solvers see of it all |
-| `doors.py` | the library's own oracle at both ends |
+| `exchanged_counts.py` | what both ends put in the place of noise |
 | `transports/` | how bytes get there |
 
 docs/network.md says how to use it, docs/proofs/federated.md why it is private.

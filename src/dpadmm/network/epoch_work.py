@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
-from dpadmm.network.doors import ExchangingOracle
 from dpadmm.network.encoding import digest
+from dpadmm.network.exchanged_counts import ExchangedCounts
 from dpadmm.network.messages import Ask, places_of
 from dpadmm.network.noise_shares import share_deviations, share_of_noise
 from dpadmm.network.pads import SECRET_BYTES, Label, Words, masked, pair_secret
 from dpadmm.network.proposal import Proposal
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
+from dpadmm.privacy.questions import Kind
+from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
 from dpadmm.rows.protocol import Rows
 
@@ -56,19 +59,21 @@ class EpochWork:
         # Where each answer is private by itself there is nothing to mask.
         masked_with = peers if self._roster.masked else {}
         self._pairs = {peer: pair_secret(own, key, session, (name, peer)) for peer, key in masked_with.items()}
-        self.oracle = ExchangingOracle.restored(rows, proposal.plan, counts)
+        self.gate = Gate.restored(proposal.plan, dict(counts)) if counts else Gate(proposal.plan)
+        self._oracle = PrivateOracle(rows, self.gate, make_streams(), ExchangedCounts(self._shared))
         self._coordinates: bytes | None = None
+        self._asked: Ask | None = None
+        self._sent: list[Words] = []
 
     def answer(self, ask: Ask) -> Words:
         """The masked sum. Whatever is wrong with the question raises, and the epoch is then over."""
         at, matrix = places_of(ask)
         self._see(matrix)
-        sent: list[Words] = []
-        self.oracle.exchange = partial(self._share, ask, sent)
-        self.oracle.ask(ask.kind, *at)
-        if len(sent) != 1:
+        self._asked, self._sent = ask, []
+        self._oracle.ask(Kind[Any](ask.kind), *at)
+        if len(self._sent) != 1:
             raise QueryRefused("a question that reads no row is not asked of a silo")
-        return sent[0]
+        return self._sent.pop()
 
     def _see(self, matrix: NDArray[np.float64] | None) -> None:
         wanted = None if matrix is None else digest(matrix)
@@ -76,13 +81,15 @@ class EpochWork:
             return
         if matrix is None:
             raise QueryRefused("coordinates that were changed are not changed back within an epoch")
-        self.oracle.change_coordinates(matrix)
+        self._oracle.change_coordinates(matrix)
         self._coordinates = wanted
 
-    def _share(self, ask: Ask, sent: list[Words], total: LatticeSum, noise: float) -> NDArray[np.int64]:
+    def _shared(self, total: LatticeSum, noise: float) -> NDArray[np.int64]:
         """Add the share of the noise and the masks; what goes back to the oracle tells nothing."""
+        ask = self._asked
+        assert ask is not None
         deviations = share_deviations(noise, self._roster.honest, total.units)
         label = Label(self._session, ask.number, ask.question, total.units, deviations).encoded
         counts = total.counts + share_of_noise(self._noise_key, label, deviations)
-        sent.append(masked(counts, self._name, self._pairs, label))
+        self._sent.append(masked(counts, self._name, self._pairs, label))
         return np.zeros_like(total.counts)

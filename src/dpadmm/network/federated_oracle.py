@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.network.coordinator import Coordinator
-from dpadmm.network.doors import ExchangingOracle
+from dpadmm.network.exchanged_counts import ExchangedCounts
 from dpadmm.network.proposal import Proposal
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.arithmetic import most_rows
+from dpadmm.privacy.questions import At, Kind
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_rows import LatticeRows
@@ -18,9 +21,10 @@ from dpadmm.rows.lattice_sum import LatticeSum
 from dpadmm.rows.packed import PackedRows
 
 Array = NDArray[np.float64]
+A = TypeVar("A")
 
 
-class FederatedOracle(ExchangingOracle):
+class FederatedOracle(PrivateOracle):
     """Asks all silos whatever a solver asks.
 
     It stands before one made-up row of zeros, from which it learns the shape and the lattice of each sum: they depend
@@ -35,27 +39,15 @@ class FederatedOracle(ExchangingOracle):
     """
 
     def __init__(self, proposal: Proposal, coordinator: Coordinator) -> None:
-        super().__init__(made_up_row(proposal), proposal.asked_plan, make_streams())
+        exchange = ExchangedCounts(self._from_silos)
+        super().__init__(made_up_row(proposal), Gate(proposal.asked_plan), make_streams(), exchange)
         self._coordinator, self._surplus = coordinator, proposal.roster.surplus
-        self._asked_at: tuple[str, tuple[Any, ...]] = ("", ())
+        self._asked: tuple[str, At] = ("", ())
         self._coordinates: tuple[Array, ...] = ()
-        self.exchange = self._from_silos
 
-    def gradient(self, x: Array, kind: str = "gradient") -> Array:
-        self._asked_at = kind, (x,)
-        return super().gradient(x, kind)
-
-    def moments(self) -> tuple[Array, Array]:
-        self._asked_at = "moments", ()
-        return super().moments()
-
-    def second_moment(self) -> Array:
-        self._asked_at = "second moment", ()
-        return super().second_moment()
-
-    def feature_curvature(self, x: Array, weights: Array) -> Array:
-        self._asked_at = "curvature", (x, weights)
-        return super().feature_curvature(x, weights)
+    def ask(self, kind: Kind[A], *at: Any) -> A:
+        self._asked = str(kind), at
+        return super().ask(kind, *at)
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         super().change_coordinates(matrix)
@@ -66,7 +58,7 @@ class FederatedOracle(ExchangingOracle):
         return self._surplus * super().noise_std(kind)
 
     def _from_silos(self, total: LatticeSum, noise: float) -> NDArray[np.int64]:
-        kind, at = self._asked_at
+        kind, at = self._asked
         return self._coordinator.ask(kind, at, self._coordinates, total.size).reshape(total.shape)
 
 

@@ -282,7 +282,7 @@ class Silo:
         answer = Answer(ask.session, ask.number, ask.question, work.answer(ask).astype("<u8").tobytes())
         self._observe("drawn")
         run = self._proposal(epoch.proposal).run
-        runs = {**self._state.runs, run: replace(self._state.runs[run], gate=work.oracle.counts)}
+        runs = {**self._state.runs, run: replace(self._state.runs[run], gate=work.gate.to_dict())}
         self._vault.keep(_answer_file(ask.number), answer.masked)
         self._advance(
             "answered",
@@ -317,7 +317,7 @@ class Silo:
         assert epoch is not None
         proposal = self._proposal(epoch.proposal)
         run = self._state.runs[proposal.run]
-        self._budget.commit(run.receipt, self._at_work(epoch).oracle.spent, proposal.plan, proposal.seeded)
+        self._budget.commit(run.receipt, self._at_work(epoch).gate.spent, proposal.plan, proposal.seeded)
         self._end_epoch()
         return close
 

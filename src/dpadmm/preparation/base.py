@@ -17,7 +17,7 @@ from dpadmm.estimators.declared_rows import nominal_rows, on_invalid_rows, requi
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, require_nothing_learned_before
 from dpadmm.estimators.sklearn_input import feature_table
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request

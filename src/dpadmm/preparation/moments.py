@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation.base import BUDGET, PrivateTransformer
 from dpadmm.preparation.covariance_cleaning import positive
 from dpadmm.privacy.ledger import Ledger
@@ -51,8 +51,8 @@ class NoisyMoment:
 
     @classmethod
     def ask(cls, oracle: PrivateOracle, intercept: bool) -> NoisyMoment:
-        released = oracle.feature_moment()
-        noise = oracle.noise_std("feature moment") / math.sqrt(2.0)
+        released = oracle.ask(FEATURE_MOMENT)
+        noise = oracle.noise_std(FEATURE_MOMENT) / math.sqrt(2.0)
         return cls((released + released.T) / 2, noise, intercept, oracle.public_rows)
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.estimators.row_maps import LaplacianBlur
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation.base import BUDGET, SHARE
 from dpadmm.preparation.covariance_cleaning import clean
 from dpadmm.preparation.moments import MomentTransformer, NoisyMoment

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import InvalidParameter, shown
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation.base import BUDGET, SHARE, PrivateTransformer
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Request
@@ -92,12 +92,12 @@ class PrivateQuantileClipper(PrivateTransformer):
     def ask_bounds(self, oracle: PrivateOracle, n_features: int) -> tuple[Array, Array]:
         """Bisect; the released answers decide which thresholds are asked next."""
         lower, upper = self.public_bounds(n_features)
-        margin = CLEAR * oracle.noise_std("quantile counts")
+        margin = CLEAR * oracle.noise_std(QUANTILE_COUNTS)
         levels = np.clip(self._inner(), min(margin, 0.5), max(1.0 - margin, 0.5))[:, None]
         left, right = (np.tile(bound, (len(levels), 1)) for bound in (lower, upper))
         for _ in range(self.rounds):
             middle = left + (right - left) / 2
-            above = oracle.shares_below(middle) < levels
+            above = oracle.ask(QUANTILE_COUNTS, middle) < levels
             left, right = np.where(above, middle, left), np.where(above, right, middle)
         low, high = self._pair()
         found_lower = left[0] if low > 0 else lower

@@ -19,13 +19,15 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.errors import DpadmmError, InvalidData, QueryRefused
 from dpadmm.kernels.threads import at_most_threads
+from dpadmm.privacy.questions import At, Question
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.norms import finite_rows
 from dpadmm.rows.packed import PackedRows
-from dpadmm.rows.partitioned import FAN_IN, Answer, added
+from dpadmm.rows.partitioned import FAN_IN, added
 
 Array = NDArray[np.float64]
 
@@ -87,16 +89,29 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
-    """A method of rows, what it is given, and the kernels that answer it."""
+class Asked:
+    """A question, where it is asked, and the kernels that answer it."""
 
-    name: str
-    arguments: tuple[Any, ...]
+    question: Question[Any]
+    at: At
     engine: kernels.Name
 
-    def of(self, rows: LocalRows, *more: Any) -> Any:
+    def of(self, rows: LocalRows, batch: Batch) -> Array:
         with kernels.use(self.engine):
-            return getattr(rows, self.name)(*self.arguments, *more)
+            return as_numbers(rows.ask(self.question, self.at, batch))
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A method of rows that gives other rows, what it is given, and the kernels that measure them."""
+
+    name: str
+    argument: Any
+    engine: kernels.Name
+
+    def of(self, rows: LocalRows) -> LocalRows:
+        with kernels.use(self.engine):
+            return cast(LocalRows, getattr(rows, self.name)(self.argument))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +171,14 @@ def both(*conditions: Condition) -> Condition:
 
 
 @quiet
-def changed(kept: Kept, chunk: Any, asked: Call) -> Kept:
+def changed(kept: Kept, chunk: Any, change: Change) -> Kept:
     """The partition's rows in other coordinates, or under another map."""
-    return replace(kept, rows=asked.of(kept.read(chunk)).bare())
+    return replace(kept, rows=change.of(kept.read(chunk)).bare())
 
 
 @quiet
-def answer(kept: Kept, chunk: Any, asked: Call, batch: Batch | None) -> Answer:
-    return cast(Answer, asked.of(kept.read(chunk), *(() if batch is None else (batch,))))
+def answer(kept: Kept, chunk: Any, asked: Asked, batch: Batch) -> Array:
+    return asked.of(kept.read(chunk), batch)
 
 
 @quiet
@@ -172,7 +187,7 @@ def gathered(*values: Any) -> list[Any]:
 
 
 @quiet
-def add(*answers: Answer) -> Answer:
+def add(*answers: Array) -> Array:
     return added(answers)
 
 
@@ -205,19 +220,18 @@ class DaskParts:
         parts = cls(chunks, _persisted(kept))
         return parts, cast(Condition, computed(_tree(both, [_task(condition_of, each) for each in parts._kept])))
 
-    def total(self, question: str, arguments: tuple[Any, ...], batches: Sequence[Batch | None] | None = None) -> Answer:
-        asked = _once(Call(question, arguments, kernels.active_name()))
-        drawn: Sequence[Batch | None] = [Batch(None)] * len(self._chunks) if batches is None else batches
+    def total(self, question: Question[Any], at: At, batches: Sequence[Batch | None]) -> Array:
+        asked = _once(Asked(question, at, kernels.active_name()))
         answers = [
-            _task(answer, kept, chunk, asked, None if batches is None else batch)
-            for kept, chunk, batch in zip(self._kept, self._chunks, drawn, strict=True)
+            _task(answer, kept, chunk, asked, batch)
+            for kept, chunk, batch in zip(self._kept, self._chunks, batches, strict=True)
             if batch is not None
         ]
-        return cast(Answer, computed(_tree(add, answers)))
+        return cast(Array, computed(_tree(add, answers)))
 
     def changed(self, change: str, argument: Any) -> DaskParts:
-        asked = _once(Call(change, (argument,), kernels.active_name()))
-        kept = [_task(changed, *each, asked) for each in zip(self._kept, self._chunks, strict=True)]
+        wanted = _once(Change(change, argument, kernels.active_name()))
+        kept = [_task(changed, *each, wanted) for each in zip(self._kept, self._chunks, strict=True)]
         return DaskParts(self._chunks, _persisted(kept))
 
 

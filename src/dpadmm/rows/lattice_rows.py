@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,26 @@ from scipy.linalg.blas import dsyrk
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels.clipping import SAFETY, clip_slopes
 from dpadmm.privacy.arithmetic import LARGEST_EXACT_WIDTH
-from dpadmm.privacy.questions import JointMoments, RowMoments
+from dpadmm.privacy.questions import (
+    At,
+    ClippedGradient,
+    FeatureCurvature,
+    GradientDifference,
+    JointMoments,
+    Question,
+    SecondMoment,
+    Space,
+)
+from dpadmm.privacy.questions.base import clip_there
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.array_view import ArrayView
 from dpadmm.rows.curvature_sums import require_curvature
-from dpadmm.rows.lattice_sum import LatticeSum
+from dpadmm.rows.lattice_sum import LatticeSum, Sum, joined
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.row_by_row import Chosen, finished, held, shape_of_answer, size_of, stretches, whole
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,7 +72,7 @@ class LatticeRows:
         if table.n_features > LARGEST_EXACT_WIDTH:
             raise QueryRefused(f"exact arithmetic takes at most {LARGEST_EXACT_WIDTH} features")
         self._loss, self._target, self._row_norm = loss, np.asarray(target), row_norm
-        self._turned = False
+        self._turned, self._alive = False, table.factors != 0
         self._spare = INTEGER_BITS - math.ceil(math.log2(max(2, most_rows)))
         step = math.ldexp(1.0, _exponent(row_norm) - ROW_BITS)
         rows = np.empty((table.n_rows, table.n_features))
@@ -72,23 +85,47 @@ class LatticeRows:
     def _see(self, rows: Array) -> None:
         self._rows = rows
         self._norms = np.concatenate([_norms(rows[block]) for block in _blocks(len(rows))])
-        self.n_rows, self.n_features = rows.shape
+        self.n_rows, n_features = rows.shape
         columns = () if self._loss.outputs == 1 else (self._loss.outputs,)
-        self.point_shape: tuple[int, ...] = (self.n_features, *columns)
+        self.space = Space((n_features, *columns), n_features)
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> LatticeSum:
-        return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+    def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
+        way = self.WAYS.get(type(question))
+        return self._row_by_row(question, at, batch) if way is None else way(self, question, at, batch)
 
-    def difference_sum(
-        self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch
-    ) -> LatticeSum:
-        return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
+    def _row_by_row(self, question: Question[Any], at: At, batch: Batch) -> LatticeSum:
+        """Contributions clipped, weighed and cut off towards zero, to units that all rows together cannot exhaust."""
+        if not question.may_be_cut:
+            raise QueryRefused(f"{question.name!r} has no proof for contributions that exact arithmetic cuts off")
+        if question.frame == "table" and self._turned:
+            raise QueryRefused(f"{question.name!r} is asked in the coordinates of the table")
+        clip, (shape, _) = clip_there(question, at, self.space), shape_of_answer(question, at, self._shown)
+        unit, total = self._unit(clip), np.zeros(shape, dtype=np.int64)
+        for places in stretches(slice(0, size_of(batch, self.n_rows)), min(BLOCK_ROWS, held(self.space, shape))):
+            found = finished(question, at, clip, batch, places, self._shown)
+            total += np.trunc(found / unit).sum(axis=0).astype(np.int64)
+        return LatticeSum(total, unit)
 
-    def moment_sums(self, statistic: JointMoments) -> tuple[LatticeSum, LatticeSum]:
+    def _shown(self, chosen: Chosen) -> tuple[ArrayView, Array]:
+        view = ArrayView(self._rows[chosen], self._target[chosen], self._loss, self._row_norm, _no_raw_rows)
+        return view, self._alive[chosen].astype(np.float64)
+
+    def _unit(self, clip_norm: float) -> float:
+        """Of the entries of contributions of at most this norm."""
+        return math.ldexp(1.0, _exponent(clip_norm) - min(CONTRIBUTION_BITS, self._spare))
+
+    def _gradient(self, question: ClippedGradient, at: At, batch: Batch) -> LatticeSum:
+        return self._clipped_sum(at[0], None, question.clip, question.clip, batch)
+
+    def _difference(self, question: GradientDifference, at: At, batch: Batch) -> LatticeSum:
+        x, anchor, clip_norm = at
+        return self._clipped_sum(x, anchor, question.gradient_clip, clip_norm, batch)
+
+    def _moments(self, statistic: JointMoments, at: At) -> Sum:
         """The rows are cut off once more, after they were divided by their declared norm: both sums are of one row."""
         bits, outputs = self._unit_bits, self._loss.outputs
-        correlation = np.zeros((self.n_features, outputs), dtype=np.int64)
-        second = np.zeros((self.n_features, self.n_features), dtype=np.int64)
+        d = self.space.n_features
+        correlation, second = np.zeros((d, outputs), dtype=np.int64), np.zeros((d, d), dtype=np.int64)
         for block in _blocks(self.n_rows):
             unit = self._unit_integers(block, self._row_norm, bits)
             if statistic.non_negative:
@@ -97,25 +134,27 @@ class LatticeRows:
             second += _gram(unit)
         score_unit = math.ldexp(1.0, -bits) if outputs == 1 else 1.0 / outputs
         row_unit = math.ldexp(1.0, -bits)
-        return (
-            LatticeSum(correlation[:, 0] if outputs == 1 else correlation, score_unit * row_unit),
-            LatticeSum(second, math.sqrt(statistic.balance) * row_unit**2),
+        return joined(
+            [
+                LatticeSum(correlation, score_unit * row_unit),
+                LatticeSum(second, math.sqrt(statistic.balance) * row_unit**2),
+            ]
         )
 
-    def second_moment_sum(self) -> LatticeSum:
-        bits = self._unit_bits
-        total = np.zeros((self.n_features, self.n_features), dtype=np.int64)
+    def _second_moment(self, question: SecondMoment, at: At) -> LatticeSum:
+        bits, d = self._unit_bits, self.space.n_features
+        total = np.zeros((d, d), dtype=np.int64)
         for block in _blocks(self.n_rows):
             total += _gram(self._unit_integers(block, 1.0, bits))
         return LatticeSum(total, math.ldexp(1.0, -2 * bits))
 
-    def curvature_sum(self, x: Array, weights: Array) -> LatticeSum:
+    def _curvature(self, question: FeatureCurvature, at: At) -> LatticeSum:
         """A contribution is cut off once it is clipped, towards zero: it stays short, and without a negative entry."""
+        x, weights = at
         if self._turned:
             raise QueryRefused("curvatures are those along the features of the table")
         require_curvature(self._loss, weights, self._row_norm)
-        unit = math.ldexp(1.0, _exponent(1.0) - min(CONTRIBUTION_BITS, self._spare))
-        total = np.zeros(self.n_features, dtype=np.int64)
+        unit, total = self._unit(1.0), np.zeros(self.space.n_features, dtype=np.int64)
         for block in _blocks(self.n_rows):
             rows = self._rows[block]
             squares = rows * rows * weights
@@ -123,9 +162,6 @@ class LatticeRows:
             bends = clip_slopes(bends, _norms(squares), 1.0)
             total += np.trunc(squares * bends[:, None] / unit).sum(axis=0).astype(np.int64)
         return LatticeSum(total, unit)
-
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[LatticeSum, ...]:
-        raise QueryRefused("row moments are for tables wider than exact arithmetic takes")
 
     def transformed(self, matrix: Array | SpikedMap) -> LatticeRows:
         """The rows Pᵀ row for the P rounded to 22 bits: products of integers below 2⁵³, exact in any order."""
@@ -138,13 +174,15 @@ class LatticeRows:
         seen._see(self._rows @ rounded)
         return seen
 
+    def remapped(self, rowmap: RowMap) -> LatticeRows:
+        raise QueryRefused("rows of exact arithmetic are mapped once")
+
     # -- clipped gradients ---------------------------------------------------------------------------------------
 
     def _clipped_sum(
         self, x: Array, anchor: Array | None, gradient_clip: float, clip_norm: float, batch: Batch
     ) -> LatticeSum:
-        unit = math.ldexp(1.0, _exponent(clip_norm) - min(CONTRIBUTION_BITS, self._spare))
-        total = np.zeros((self.n_features, self._loss.outputs), dtype=np.int64)
+        unit, total = self._unit(clip_norm), np.zeros((self.space.n_features, self._loss.outputs), dtype=np.int64)
         count = self.n_rows if batch.rows is None else len(batch.rows)
         for block in _blocks(count):
             chosen = block if batch.rows is None else batch.rows[block]
@@ -186,6 +224,19 @@ class LatticeRows:
         slopes = -self._loss.slope(np.zeros(len(target)), target) / slope_unit
         scores = np.clip(np.where(np.isfinite(slopes), slopes, 0.0), -1.0, 1.0)
         return np.asarray(np.trunc(np.ldexp(scores, bits))[:, None])
+
+    WAYS: ClassVar[dict[type, Callable[[Any, Any, At, Batch], Sum]]] = {
+        ClippedGradient: _gradient,
+        GradientDifference: _difference,
+        JointMoments: whole(_moments),
+        SecondMoment: whole(_second_moment),
+        FeatureCurvature: whole(_curvature),
+    }
+    """Fast ways, by type of question."""
+
+
+def _no_raw_rows() -> Array:
+    raise QueryRefused("rows of exact arithmetic are held as they are mapped, not as they were given")
 
 
 def _exponent(size: float) -> int:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +18,42 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels import numpy_kernels
 from dpadmm.kernels.clipping import SAFETY
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
-from dpadmm.privacy.questions import JointMoments, RowMoments
+from dpadmm.privacy.questions import (
+    At,
+    ClippedGradient,
+    CountsBelow,
+    FeatureCurvature,
+    FeatureMoment,
+    GradientDifference,
+    JointMoments,
+    Question,
+    RowMoments,
+    SecondMoment,
+    Space,
+)
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.lengths import Matrix
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.array_view import ArrayView, descent_slopes
 from dpadmm.rows.curvature_sums import curved, require_curvature
 from dpadmm.rows.file_pages import FilePages
+from dpadmm.rows.lattice_sum import Sum, joined
 from dpadmm.rows.packed import PackedRows, canonical
+from dpadmm.rows.row_by_row import Chosen, row_by_row, whole
 from dpadmm.rows.threshold_counts import counts_below
 from dpadmm.rows.visit import visit
-from dpadmm.rows.wide import SMALLEST_SQUARE, SpikedRows, entries_of, row_moments, scaled_blocks, spiked_norms
+from dpadmm.rows.wide import (
+    SMALLEST_SQUARE,
+    SpikedRows,
+    entries_of,
+    row_moments,
+    scaled_blocks,
+    spiked_norms,
+    turned_rows,
+)
 
 Array = NDArray[np.float64]
 
@@ -55,6 +78,10 @@ LONGEST_SEEN = 1e50
 clipped by such lengths, would come near the subnormal numbers, whose rounding no clip allows for."""
 
 
+KERNELS_SUM: frozenset[type] = frozenset({ClippedGradient, GradientDifference})
+"""Questions that compiled kernels sum without NumPy, whose warnings are then not silenced."""
+
+
 class LocalRows:
     """Rows with their targets.
 
@@ -67,7 +94,7 @@ class LocalRows:
     loss : Loss
         Per-row loss.
     row_norm : float
-        Declared norm by which rows are divided in `moment_sums`.
+        Declared norm by which rows are divided for moments.
     weights : (n,) or None
         Within [0, 1]: what each contribution is multiplied by after it was clipped, so that no bound changes.
 
@@ -90,7 +117,8 @@ class LocalRows:
         self._row_norm = row_norm
         self._weights = None if weights is None else _within_one(weights)
         self._matrix: Array | None = None
-        self.kernels_suffice = self._has_code
+        self._spiked: SpikedMap | None = None
+        self._kernels_suffice = self._has_code
         self._see(self._table.n_features)
 
     def _hold(self, table: PackedRows) -> None:
@@ -127,19 +155,40 @@ class LocalRows:
         return rows
 
     def _see(self, n_features: int) -> None:
-        self.n_rows, self.n_features = self._table.n_rows, n_features
         columns = () if self._loss.outputs == 1 else (self._loss.outputs,)
-        self.point_shape: tuple[int, ...] = (n_features, *columns)
+        self.n_rows, self.space = self._table.n_rows, Space((n_features, *columns), n_features)
+        self.silent = KERNELS_SUM if self._kernels_suffice else frozenset()
         self._is_plain = (
-            self.kernels_suffice
+            self._kernels_suffice
             and not (self._is_sparse or columns)
             and self._table.intercept
             and self._table.lower is None
             and self._weights is None
         )
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        rows = batch.rows
+    def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
+        way = self.WAYS.get(type(question))
+        return self._row_by_row(question, at, batch) if way is None else way(self, question, at, batch)
+
+    def _row_by_row(self, question: Question[Any], at: At, batch: Batch) -> Array:
+        if question.frame == "table" and (self._matrix is not None or self._spiked is not None):
+            raise QueryRefused(f"{question.name!r} is asked in the coordinates of the table")
+        return cast(Array, row_by_row(question, at, self.space, self.n_rows, batch, self._shown))
+
+    def _shown(self, chosen: Chosen) -> tuple[ArrayView, Array]:
+        """Some rows as a question sees them, and the factor of each; rows that count as zero contribute nothing."""
+        rows, factors = self._table.block(chosen), (self._table.factors[chosen] != 0).astype(np.float64)
+        if self._weights is not None:
+            factors *= self._weights[chosen]
+        turned = turned_rows(rows, self._spiked if self._matrix is None else self._matrix)
+        self._pages.after(len(rows) * (self._row_bytes if isinstance(chosen, slice) else PAGE_BYTES))
+        return self._view(turned, chosen), factors
+
+    def _view(self, rows: Array, chosen: Chosen) -> ArrayView:
+        return ArrayView(rows, self._target[chosen], self._loss, self._row_norm, lambda: _as_given(self._X[chosen]))
+
+    def _gradient(self, question: ClippedGradient, at: At, batch: Batch) -> Array:
+        x, clip_norm, rows = at[0], question.clip, batch.rows
         if not self._is_plain or rows is None or batch.weights is not None or len(rows) > LONGEST_RUN:
             return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
         facts = self._facts_side_by_side() if self._facts is None else self._facts
@@ -153,11 +202,12 @@ class LocalRows:
         self._facts = np.stack([self._table.factors, self._norms, self._columns[0]], axis=1)
         return self._facts
 
-    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
-        return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
+    def _difference(self, question: GradientDifference, at: At, batch: Batch) -> Array:
+        x, anchor, clip_norm = at
+        return self._clipped_sum(x, anchor, question.gradient_clip, clip_norm, batch)
 
-    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
-        correlation = np.zeros((self.n_features, self._loss.outputs))
+    def _moments(self, statistic: JointMoments, at: At) -> Sum:
+        correlation = np.zeros((self.space.n_features, self._loss.outputs))
 
         def correlate(unit: Matrix, block: slice) -> None:
             if statistic.non_negative:
@@ -169,16 +219,17 @@ class LocalRows:
             correlation[...] += unit.T @ scores
 
         second = math.sqrt(statistic.balance) * self._gram(self._row_norm, correlate)
-        return (correlation[:, 0] if self._loss.outputs == 1 else correlation), second
+        return joined([correlation, second])
 
-    def second_moment_sum(self) -> Array:
+    def _second_moment(self, question: SecondMoment, at: At) -> Array:
         return self._gram(1.0)
 
-    def curvature_sum(self, x: Array, weights: Array) -> Array:
+    def _curvature(self, question: FeatureCurvature, at: At) -> Array:
+        x, weights = at
         if self._matrix is not None:
             raise QueryRefused("curvatures are those along the features of the table")
         require_curvature(self._loss, weights, self._row_norm)
-        total = np.zeros(self.n_features)
+        total = np.zeros(self.space.n_features)
         for rows, block in scaled_blocks(self._table):
             squares, bends = curved(rows, x, weights, self._loss)
             if self._weights is not None:
@@ -187,12 +238,14 @@ class LocalRows:
             self._pages.after(len(bends) * self._row_bytes)
         return total
 
-    def feature_moment_sum(self) -> Array:
+    def _feature_moment(self, question: FeatureMoment, at: At) -> Array:
         return self._gram(self._row_norm)
 
-    def below_sums(self, thresholds: Array) -> Array:
+    def _below(self, question: CountsBelow, at: At) -> Array:
         """Exact: halves of whole numbers. Rows that count as zero count for nothing here too."""
-        alive = self._table.factors != 0
+        (thresholds,), alive = at, self._table.factors != 0
+        if thresholds.shape[1] != self._X.shape[1]:
+            raise QueryRefused("the plan's counts are of other features than the table's")
         counts = np.stack([counts_below(self._X, alive, row, self._pages) for row in thresholds])
         return np.asarray(counts - alive.sum() / 2)
 
@@ -202,14 +255,14 @@ class LocalRows:
         packed = PackedRows.of(rowmap, self._X, self._table.factors != 0)
         return LocalRows(packed, self._target, self._loss, self._row_norm, self._weights)
 
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+    def _row_moments(self, statistic: RowMoments, at: At) -> Sum:
         def to_unit(block: slice) -> Array:
             return self._to_unit(block, self._row_norm)
 
         def scores(block: slice) -> Array:
             return self._scores(block, statistic.slope_unit)
 
-        return row_moments(self._table, to_unit, scores, self._weights, statistic)
+        return joined(row_moments(self._table, to_unit, scores, self._weights, statistic))
 
     def noisy_pass(
         self,
@@ -221,10 +274,10 @@ class LocalRows:
         grid: float,
     ) -> tuple[Array, Array]:
         """Rows longer than the program counts on are scaled down to it, so that its step stays below 1/L."""
-        if program.problem.loss != self._loss or program.problem.shape != (self.n_features,):
+        if program.problem.loss != self._loss or program.problem.shape != (self.space.n_features,):
             raise QueryRefused("the program is for another loss or another number of features")
         longest, code = program.problem.row_norm, cast(int, self._code)
-        length = max(1, MOMENT_ENTRIES // self.n_features)
+        length = max(1, MOMENT_ENTRIES // self.space.n_features)
         for start in range(0, len(order), length):
             visited = order[start : start + length]
             rows, norms = self._table.block(visited), self._norms[visited]
@@ -257,7 +310,7 @@ class LocalRows:
             return SpikedRows(self.measured_by(matrix), matrix)
         seen: LocalRows = copy.copy(self)
         seen._matrix = matrix if self._matrix is None else self._matrix @ matrix
-        seen.kernels_suffice = False
+        seen._kernels_suffice = False
         size, norms = float(np.linalg.norm(seen._matrix)), np.empty(self.n_rows)
         require_moderate(size * self._row_norm)
         rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
@@ -273,6 +326,7 @@ class LocalRows:
         if self._matrix is not None:
             raise QueryRefused("coordinates change from those of the table")
         seen: LocalRows = copy.copy(self)
+        seen._spiked = spiked
         seen._measure(spiked_norms(self._table, spiked))
         return seen
 
@@ -345,10 +399,10 @@ class LocalRows:
         starts = self._X.indptr
         runs = (starts[first : first + LONGEST_RUN + 1] for first in range(0, self.n_rows, LONGEST_RUN))
         pairs = sum(float(np.square(np.diff(run), dtype=np.float64).sum()) for run in runs)
-        return bool(kernels.active().PAIR_COST * pairs <= self.n_rows * float(self.n_features) ** 2)
+        return bool(kernels.active().PAIR_COST * pairs <= self.n_rows * float(self.space.n_features) ** 2)
 
     def _dense_gram(self, norm: float, visit: Callable[[Matrix, slice], None]) -> Array:
-        total = np.zeros((self.n_features, self.n_features), order="F")
+        total = np.zeros((self.space.n_features, self.space.n_features), order="F")
         for unit, block in self._unit_blocks(norm):
             visit(unit, block)
             if self._weights is not None:
@@ -357,7 +411,7 @@ class LocalRows:
         return np.asarray(total.T)
 
     def _sparse_gram(self, norm: float, visit: Callable[[Matrix, slice], None]) -> Array:
-        total, part = (np.zeros((self.n_features, self.n_features)) for _ in range(2))
+        total, part = (np.zeros((self.space.n_features, self.space.n_features)) for _ in range(2))
         for unit, block in scaled_blocks(self._table, lambda block: self._to_unit(block, norm)):
             visit(unit, block)
             if self._weights is not None:
@@ -420,6 +474,23 @@ class LocalRows:
     def _scores(self, block: slice, slope_unit: float) -> Array:
         return descent_slopes(self._loss, self._target[block], slope_unit)
 
+    WAYS: ClassVar[dict[type, Callable[[Any, Any, At, Batch], Sum]]] = {
+        ClippedGradient: _gradient,
+        GradientDifference: _difference,
+        JointMoments: whole(_moments),
+        RowMoments: whole(_row_moments),
+        SecondMoment: whole(_second_moment),
+        FeatureMoment: whole(_feature_moment),
+        FeatureCurvature: whole(_curvature),
+        CountsBelow: whole(_below),
+    }
+    """Fast ways, by type of question."""
+
+
+def _as_given(part: Any) -> Array:
+    """Rows dense and in float64."""
+    return np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
+
 
 def _strips(matrix: Array) -> list[tuple[slice, Array]]:
     """A matrix, some columns at a time."""
@@ -432,14 +503,6 @@ def require_moderate(length: float) -> None:
     """Of the longest row there may be, in new coordinates: a public number."""
     if not length <= LONGEST_SEEN:
         raise QueryRefused("coordinates that stretch rows of the declared norm too far")
-
-
-def descent_slopes(loss: Loss, target: NDArray[Any], slope_unit: float) -> Array:
-    """At zero: within ±1 for one output, e_y − 1/K for K."""
-    if loss.outputs > 1:
-        return np.asarray(np.eye(loss.outputs)[target] - 1.0 / loss.outputs)
-    slopes = -loss.slope(np.zeros(len(target)), target) / slope_unit
-    return np.clip(np.where(np.isfinite(slopes), slopes, 0.0), -1.0, 1.0)
 
 
 def _kernel_table(table: PackedRows) -> tuple[tuple[Any, ...], type[Any], int]:

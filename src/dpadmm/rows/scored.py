@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.privacy.questions import At, CentredScore
+from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.scores import Score
+from dpadmm.rows.array_view import ArrayView
+from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.row_by_row import Chosen, whole
 from dpadmm.rows.wide import margins
 
 Array = NDArray[np.float64]
@@ -26,8 +32,8 @@ class ScoredRows(LocalRows):
 
     Notes
     -----
-    *Formal guarantees.* `score_sum` is Σ cᵢ with |cᵢ| ≤ the clip, each cᵢ a function of row i and the model, exact in
-    float64. A row that counts as zero contributes zero.
+    *Formal guarantees.* The answer to a `CentredScore` is Σ cᵢ with |cᵢ| ≤ the clip, each cᵢ a function of row i and
+    the model, exact in float64. A row that counts as zero contributes zero.
     """
 
     def __init__(
@@ -36,9 +42,13 @@ class ScoredRows(LocalRows):
         super().__init__(table, target, loss, weights=weights)
         self._score = score
 
-    def score_sum(self, x: Array, clip_norm: float) -> Array:
+    def _view(self, rows: Array, chosen: Chosen) -> ArrayView:
+        view = super()._view(rows, chosen)
+        return view.with_score(self._score)
+
+    def _centred_score(self, question: CentredScore, at: At) -> Array:
         """Σ of (score − ½), each within ±clip and times the row's weight; shape (1,)."""
-        total = 0.0
+        total, (x,), clip_norm = 0.0, at, question.clip
         for start in range(0, self._table.n_rows, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             margin = margins(self._table.stored(block), x)
@@ -49,3 +59,8 @@ class ScoredRows(LocalRows):
                 part *= self._weights[block]
             total += float((np.trunc(part / GRID) * GRID).sum())
         return np.array([total])
+
+    WAYS: ClassVar[dict[type, Callable[[Any, Any, At, Batch], Sum]]] = {
+        **LocalRows.WAYS,
+        CentredScore: whole(_centred_score),
+    }

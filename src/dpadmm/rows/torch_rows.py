@@ -5,21 +5,36 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import QueryRefused, UnsupportedProblem
-from dpadmm.kernels import loss_codes
-from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
-from dpadmm.privacy.questions import JointMoments, RowMoments
+from dpadmm.errors import QueryRefused
+from dpadmm.kernels.clipping import SAFETY
+from dpadmm.privacy.questions import (
+    At,
+    ClippedGradient,
+    CountsBelow,
+    FeatureCurvature,
+    FeatureMoment,
+    GradientDifference,
+    JointMoments,
+    Question,
+    RowMoments,
+    SecondMoment,
+    Space,
+)
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses.base import Loss
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
+from dpadmm.rows.array_view import descent_slopes
 from dpadmm.rows.curvature_sums import require_curvature
-from dpadmm.rows.local import descent_slopes, require_moderate
+from dpadmm.rows.lattice_sum import Sum, joined
+from dpadmm.rows.local import require_moderate
+from dpadmm.rows.row_by_row import Chosen, row_by_row, whole
+from dpadmm.rows.tensor_view import TensorView, clip_slopes, curvature_of, margins, slope_of, target_type
 from dpadmm.rows.torch_table import (
     PackedTensor,
     Tensor,
@@ -62,26 +77,66 @@ class TorchRows:
         weights: Array | None = None,
     ) -> None:
         self._table, self._loss, self._row_norm = table, loss, row_norm
-        self._slope = _slope_of(loss)
+        self._slope = slope_of(loss)
         self._target, self._device = np.asarray(target), table.X.device
         columns = self._target.reshape(len(self._target), -1)
-        self._columns = to_device(columns.astype(_target_type(loss)), self._device)
+        self._columns = to_device(columns.astype(target_type(loss)), self._device)
         self._norms = table.norms
         clipped = None if weights is None else np.clip(np.nan_to_num(weights), 0.0, 1.0)
         self._weights = None if clipped is None else to_device(clipped, self._device)
         self._matrix: Array | None = None
-        self.n_rows, self.n_features = table.n_rows, table.n_features
-        self.point_shape: tuple[int, ...] = (self.n_features, *(() if loss.outputs == 1 else (loss.outputs,)))
+        self._spiked: SpikedMap | None = None
+        outputs = () if loss.outputs == 1 else (loss.outputs,)
+        self.n_rows, self.space = table.n_rows, Space((table.n_features, *outputs), table.n_features)
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        return self._clipped_sum(x, None, clip_norm, clip_norm, batch)
+    def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
+        way = self.WAYS.get(type(question))
+        return self._row_by_row(question, at, batch) if way is None else way(self, question, at, batch)
 
-    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
-        return self._clipped_sum(x, anchor, gradient_clip, clip_norm, batch)
+    def _row_by_row(self, question: Question[Any], at: At, batch: Batch) -> Array:
+        if question.frame == "table" and (self._matrix is not None or self._spiked is not None):
+            raise QueryRefused(f"{question.name!r} is asked in the coordinates of the table")
+        return to_host(row_by_row(question, at, self.space, self.n_rows, batch, self._shown))
 
-    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
-        scores = self._scores(statistic.slope_unit)
-        correlation = self._zeros(self.n_features, self._loss.outputs)
+    def _shown(self, chosen: Chosen) -> tuple[TensorView, Tensor]:
+        """Some rows as a question sees them, and the factor of each; rows that count as zero contribute nothing."""
+        import torch
+
+        places = chosen if isinstance(chosen, slice) else to_device(chosen, self._device)
+        factors = (self._table.factors[places] != 0).to(torch.float64)
+        if self._weights is not None:
+            factors = factors * self._weights[places]
+        view = TensorView(
+            self._turned(self._table.block(places)),
+            self._columns[places],
+            self._loss,
+            self._row_norm,
+            lambda slope_unit: self._labels(chosen, slope_unit),
+            lambda: self._table.X[places].to(torch.float64),
+        )
+        return view, factors
+
+    def _turned(self, rows: Tensor) -> Tensor:
+        """Pᵀ row of each row, to the same last bit wherever it stands."""
+        if self._matrix is not None:
+            return margins(rows, to_device(self._matrix, self._device))
+        if self._spiked is None:
+            return rows
+        parts = self._spiked.scale, self._spiked.normal, self._spiked.stretches
+        scale, normal, stretched = (to_device(part, self._device) for part in parts)
+        scaled = rows * scale
+        return stretched * (scaled - 2.0 * folded(scaled * normal)[:, None] * normal)
+
+    def _gradient(self, question: ClippedGradient, at: At, batch: Batch) -> Array:
+        return self._clipped_sum(at[0], None, question.clip, question.clip, batch)
+
+    def _difference(self, question: GradientDifference, at: At, batch: Batch) -> Array:
+        x, anchor, clip_norm = at
+        return self._clipped_sum(x, anchor, question.gradient_clip, clip_norm, batch)
+
+    def _moments(self, statistic: JointMoments, at: At) -> Sum:
+        scores = self._labels(slice(None), statistic.slope_unit)
+        correlation = self._zeros(self.space.n_features, self._loss.outputs)
 
         def correlate(unit: Tensor, block: slice) -> Tensor:
             if statistic.non_negative:
@@ -91,35 +146,38 @@ class TorchRows:
             return unit
 
         second = math.sqrt(statistic.balance) * self._gram(self._row_norm, correlate)
-        return self._shaped(correlation), second
+        return joined([self._shaped(correlation), second])
 
-    def second_moment_sum(self) -> Array:
+    def _second_moment(self, question: SecondMoment, at: At) -> Array:
         return self._gram(1.0)
 
-    def curvature_sum(self, x: Array, weights: Array) -> Array:
+    def _curvature(self, question: FeatureCurvature, at: At) -> Array:
         import torch
 
+        x, weights = at
         if self._matrix is not None:
             raise QueryRefused("curvatures are those along the features of the table")
         require_curvature(self._loss, weights, self._row_norm)
         point, weighing = self._point(x), to_device(weights, self._device)
-        total = self._zeros(1, self.n_features)
+        total, curvature = self._zeros(1, self.space.n_features), curvature_of(self._loss)
         for rows, block in self._blocks():
-            small = torch.exp(-_margins(rows, point).abs())
             squares = rows**2 * weighing
-            bends = clip_slopes(small / (1.0 + small) ** 2, lengths(squares), 1.0)
+            bends = clip_slopes(curvature(margins(rows, point)), lengths(squares), 1.0)
             if self._weights is not None:
                 bends = bends * self._weights[block, None]
             total += summed(bends, torch.where(torch.isfinite(squares), squares, 0.0))
         return self._shaped(total.T)
 
-    def feature_moment_sum(self) -> Array:
+    def _feature_moment(self, question: FeatureMoment, at: At) -> Array:
         return self._gram(self._row_norm)
 
-    def below_sums(self, thresholds: Array) -> Array:
+    def _below(self, question: CountsBelow, at: At) -> Array:
         """Exact: halves of whole numbers."""
         import torch
 
+        (thresholds,) = at
+        if thresholds.shape[1] != self._table.X.shape[1]:
+            raise QueryRefused("the plan's counts are of other features than the table's")
         X, alive = self._table.X, self._table.factors != 0
         levels = to_device(thresholds, self._device)
         counts = torch.zeros(thresholds.shape, dtype=torch.int64, device=self._device)
@@ -129,17 +187,17 @@ class TorchRows:
                 counts[level] += ((rows <= row) & counted).sum(dim=0)
         return np.asarray(to_host(counts) - float(alive.sum()) / 2)
 
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
+    def _row_moments(self, statistic: RowMoments, at: At) -> Sum:
         import torch
 
-        scores = self._scores(statistic.slope_unit)
-        sums, squares = self._zeros(self.n_features, self._loss.outputs + 1), self._zeros(self.n_features, 1)
+        scores, d = self._labels(slice(None), statistic.slope_unit), self.space.n_features
+        sums, squares = self._zeros(d, self._loss.outputs + 1), self._zeros(d, 1)
         for unit, block in self._unit_blocks(self._row_norm):
             weight = torch.ones_like(unit[:, :1]) if self._weights is None else self._weights[block, None]
             sums += summed(unit, torch.cat([scores[block], torch.ones_like(weight)], dim=1) * weight)
             squares += summed(unit**2, weight)
         found = to_host(squares)[:, 0]
-        return moment_parts(to_host(sums), found, float(found.sum()), statistic)
+        return joined(moment_parts(to_host(sums), found, float(found.sum()), statistic))
 
     def remapped(self, rowmap: RowMap) -> TorchRows:
         if self._matrix is not None or rowmap.row_norm != self._row_norm or rowmap.intercept != self._table.intercept:
@@ -178,7 +236,7 @@ class TorchRows:
             exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * to_host(self._table.norms[block])
             norms[block] = np.where(squares < SMALLEST_SQUARE, bound, exact)
         seen: TorchRows = copy.copy(self)
-        seen._norms = to_device(norms, self._device)
+        seen._spiked, seen._norms = spiked, to_device(norms, self._device)
         return seen
 
     # -- clipped gradients ---------------------------------------------------------------------------------------
@@ -188,9 +246,9 @@ class TorchRows:
         total = self._zeros(self._loss.outputs, self._table.n_features)
         for rows, weights in self._drawn(batch):
             mapped, norms, target = self._table.block(rows), self._norms[rows], self._columns[rows]
-            slopes = self._slope(_margins(mapped, point), target)
+            slopes = self._slope(margins(mapped, point), target)
             if there is not None:
-                back = clip_slopes(self._slope(_margins(mapped, there), target), norms, gradient_clip)
+                back = clip_slopes(self._slope(margins(mapped, there), target), norms, gradient_clip)
                 slopes = clip_slopes(slopes, norms, gradient_clip) - back
             slopes = clip_slopes(slopes, norms, clip)
             if weights is not None:
@@ -221,7 +279,7 @@ class TorchRows:
 
     def _gram(self, norm: float, visit: Callable[[Tensor, slice], Tensor] = lambda unit, block: unit) -> Array:
         """Σ a aᵀ over the rows divided by `norm`; `visit` is shown each block first, and may cut it down."""
-        total = self._zeros(self.n_features, self.n_features)
+        total = self._zeros(self.space.n_features, self.space.n_features)
         for unit, block in self._unit_blocks(norm):
             unit = visit(unit, block)
             if self._weights is not None:
@@ -247,64 +305,23 @@ class TorchRows:
             rows = self._table.block(block)
             yield (rows if matrix is None else rows @ matrix), block
 
-    def _scores(self, slope_unit: float) -> Tensor:
-        scores = descent_slopes(self._loss, self._target, slope_unit)
-        return to_device(scores.reshape(self.n_rows, -1), self._device)
+    def _labels(self, chosen: Chosen, slope_unit: float) -> Tensor:
+        labels = descent_slopes(self._loss, self._target[chosen], slope_unit)
+        return to_device(labels.reshape(len(labels), self._loss.outputs), self._device)
 
     def _zeros(self, *shape: int) -> Tensor:
         import torch
 
         return torch.zeros(shape, dtype=torch.float64, device=self._device)
 
-
-def clip_slopes(slopes: Tensor, row_norms: Tensor, clip_norm: float) -> Tensor:
-    """`kernels.clipping.clip_slopes` of (m, outputs) slopes, with the same guarantee."""
-    import torch
-
-    slopes = torch.where(torch.isfinite(slopes) & torch.isfinite(row_norms)[:, None], slopes, 0.0)
-    sizes = lengths(slopes) * row_norms
-    limit = clip_norm * SAFETY
-    scales = torch.where(sizes > limit, limit / sizes, 1.0)
-    return slopes * torch.where(scales < SMALLEST_SCALE, 0.0, scales)[:, None]
-
-
-def _margins(mapped: Tensor, point: Tensor) -> Tensor:
-    """⟨row, column⟩ for each row and each column of the point."""
-    import torch
-
-    return torch.stack([folded(mapped * column) for column in point.T], dim=1)
-
-
-def _target_type(loss: Loss) -> type[np.generic]:
-    """Class numbers are indices on a device."""
-    return np.int64 if loss.kernel is not None and loss.kernel[0] == loss_codes.SOFTMAX else np.float64
-
-
-def _slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
-    """Slopes (m, outputs) from margins and targets; a loss that is not known here is refused."""
-    import torch
-
-    def logistic(margin: Tensor, target: Tensor) -> Tensor:
-        right = margin * target
-        small = torch.exp(-right.abs())
-        return -target * torch.where(right >= 0, small, 1.0) / (1.0 + small)
-
-    def hinge(margin: Tensor, target: Tensor, h: float) -> Tensor:
-        return -target * (1 + h - margin * target).clamp(0, 2 * h) / (2 * h)
-
-    def softmax(margin: Tensor, target: Tensor) -> Tensor:
-        weight = torch.exp(margin - margin.amax(dim=1, keepdim=True))
-        share = weight / folded(weight.clone())[:, None]
-        return share - torch.zeros_like(share).scatter_(1, target, 1.0)
-
-    if loss.kernel is None:
-        raise UnsupportedProblem(f"loss {loss.name!r} on a device", "a loss of the library", "pass X.cpu()")
-    code, parameter = loss.kernel
-    known: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
-        loss_codes.LOGISTIC: logistic,
-        loss_codes.SOFTMAX: softmax,
-        loss_codes.SQUARED: lambda margin, target: margin - target,
-        loss_codes.HUBER: lambda margin, target: (margin - target).clamp(-parameter, parameter),
-        loss_codes.HUBERISED_HINGE: lambda margin, target: hinge(margin, target, parameter),
+    WAYS: ClassVar[dict[type, Callable[[Any, Any, At, Batch], Sum]]] = {
+        ClippedGradient: _gradient,
+        GradientDifference: _difference,
+        JointMoments: whole(_moments),
+        RowMoments: whole(_row_moments),
+        SecondMoment: whole(_second_moment),
+        FeatureMoment: whole(_feature_moment),
+        FeatureCurvature: whole(_curvature),
+        CountsBelow: whole(_below),
     }
-    return known[code]
+    """Fast ways, by type of question."""

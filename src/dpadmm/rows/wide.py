@@ -14,10 +14,11 @@ from dpadmm.errors import QueryRefused
 from dpadmm.kernels.numpy_kernels import products
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.privacy.arithmetic import shortest_run
-from dpadmm.privacy.questions import JointMoments, RowMoments
+from dpadmm.privacy.questions import At, ClippedGradient, GradientDifference, Question, RowMoments, SecondMoment
 from dpadmm.privacy.sampling import Batch
+from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
-from dpadmm.rows.lattice_sum import as_numbers
+from dpadmm.rows.lattice_sum import Sum, as_numbers
 from dpadmm.rows.norms import row_blocks
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
@@ -44,29 +45,25 @@ class SpikedRows:
 
     def __init__(self, rows: Rows, spiked: SpikedMap) -> None:
         self._rows, self._map = rows, spiked
-        self.n_rows, self.n_features, self.point_shape = rows.n_rows, rows.n_features, rows.point_shape
+        self.n_rows, self.space = rows.n_rows, rows.space
 
-    def gradient_sum(self, x: Array, clip_norm: float, batch: Batch) -> Array:
-        return self._map.T @ as_numbers(self._rows.gradient_sum(self._map @ x, clip_norm, batch))
-
-    def difference_sum(self, x: Array, anchor: Array, gradient_clip: float, clip_norm: float, batch: Batch) -> Array:
-        here, there = self._map @ x, self._map @ anchor
-        return self._map.T @ as_numbers(self._rows.difference_sum(here, there, gradient_clip, clip_norm, batch))
-
-    def moment_sums(self, statistic: JointMoments) -> tuple[Array, Array]:
-        raise QueryRefused("moments are asked for before coordinates change")
-
-    def row_moment_sums(self, statistic: RowMoments) -> tuple[Array, ...]:
-        raise QueryRefused("moments are asked for before coordinates change")
-
-    def second_moment_sum(self) -> Array:
-        raise QueryRefused("a wide table has no second moment to give")
-
-    def curvature_sum(self, x: Array, weights: Array) -> Array:
-        raise QueryRefused("curvatures are those along the features of the table")
+    def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
+        if question.frame == "table":
+            raise QueryRefused(f"{question.name!r} is asked in the coordinates of the table")
+        if type(question) is SecondMoment:
+            raise QueryRefused("a wide table has no second moment to give")
+        if type(question) in (ClippedGradient, GradientDifference):
+            # A place holds one or two points, and the public clip of a difference.
+            there = tuple(self._map @ value if isinstance(value, np.ndarray) else value for value in at)
+            return self._map.T @ as_numbers(self._rows.ask(question, there, batch))
+        # The rows below know the map, and show a question rows that are turned by it.
+        return self._rows.ask(question, at, batch)
 
     def transformed(self, matrix: Array | SpikedMap) -> SpikedRows:
         raise QueryRefused("coordinates change from those of the table")
+
+    def remapped(self, rowmap: RowMap) -> SpikedRows:
+        raise QueryRefused("rows are mapped anew before coordinates change")
 
 
 def row_moments(
@@ -117,6 +114,18 @@ def spiked_norms(table: PackedRows, spiked: SpikedMap) -> Array:
         exact, bound = spiked.row_norms(squares, along), spiked.norm_bound * table.norms[block]
         seen[block] = np.where(squares < SMALLEST_SQUARE, bound, exact)
     return seen
+
+
+def turned_rows(rows: Array, matrix: Array | SpikedMap | None) -> Array:
+    """Pᵀ row of each row, to the same last bit wherever it stands: for questions that have no faster way."""
+    if matrix is None:
+        return rows
+    if not isinstance(matrix, SpikedMap):
+        return products(rows, matrix.T)
+    scaled, normal = rows * matrix.scale, matrix.normal
+    return np.asarray(
+        matrix.stretches * (scaled - 2.0 * np.multiply.outer(products(scaled, normal[None])[:, 0], normal))
+    )
 
 
 def scaled_blocks(table: PackedRows, factors: Callable[[slice], Array] | None = None) -> Iterator[tuple[Any, slice]]:

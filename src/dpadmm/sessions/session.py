@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from dpadmm import kernels
 from dpadmm.errors import PromiseBroken
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.mechanisms import Mechanism
+from dpadmm.oracles.private import AnswerStore, PrivateOracle
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.ledger import Payment
@@ -116,22 +118,31 @@ class Work:
         self._released, self._seeded = False, not streams.secret
         self._elsewhere: AnsweredElsewhere | None = None
 
-    def oracle(self, rows: Rows | AnsweredElsewhere) -> PrivateOracle:
-        """The one oracle that answers the plan of a fit."""
+    def oracle(
+        self,
+        rows: Rows | AnsweredElsewhere,
+        mechanism: Mechanism | None = None,
+        store: AnswerStore | None = None,
+    ) -> PrivateOracle:
+        """The one oracle that answers the plan of a fit.
+
+        `mechanism` adds the noise where that of the plan's arithmetic does not, on a device for example; `store` keeps
+        each answer before it leaves. Owners who answer elsewhere bring their own.
+        """
         if self._oracle is not None or not isinstance(self._promise, Plan):
             raise PromiseBroken("Got a second oracle for one plan. Expected one: a plan is carried out once.")
         if isinstance(rows, AnsweredElsewhere):
             self._elsewhere, self._seeded = rows, self._seeded or rows.seeded
             self._oracle = rows.open(self._promise)
         else:
-            self._oracle = PrivateOracle(rows, self._promise, self._streams)
+            self._oracle = PrivateOracle(rows, Gate(self._promise), self._streams, mechanism, store)
         return self._oracle
 
     def trial(self, part: Plan, rows: Rows, seed: int | None) -> PrivateOracle:
         """An oracle for one run within a search, with noise of its own. How many runs there are stays secret."""
         if isinstance(self._promise, Plan) or part not in self._promise.runs:
             raise PromiseBroken("Got a run of another plan than the search was certified for. Expected one of its own.")
-        return PrivateOracle(rows, part, make_streams(seed))
+        return PrivateOracle(rows, Gate(part), make_streams(seed))
 
     def release(self, numbers: ArrayLike) -> None:
         """Note in the ledger that the promise was carried out, and what was released; refuse if it was not."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpadmm.errors import Diverged
 from dpadmm.privacy.plan import Request
+from dpadmm.privacy.questions import Kind
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.spiked_map import SpikedMap
@@ -19,6 +20,10 @@ from dpadmm.registry import Registry
 
 Array = NDArray[np.float64]
 State = TypeVar("State")
+A = TypeVar("A")
+Tick = Callable[[int], None]
+"""Called with the number of steps done."""
+
 LEAST_NUMBERS = 6
 """Float64 numbers that a fit of a table of few rows holds at a time for each weight of its model, whatever the solver:
 measured and rounded down, as are those of the solvers."""
@@ -27,36 +32,19 @@ measured and rounded down, as are those of the solvers."""
 class Oracle(Protocol):
     """The solver's whole view of the data."""
 
-    def gradient(self, x: Array, kind: str = "gradient") -> Array: ...
-
-    def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array: ...
-
-    def moments(self) -> tuple[Array, Array]:
-        """Noisy means of label ⊗ row and of row rowᵀ, for rows divided by their declared norm."""
+    def ask(self, kind: Kind[A], *at: Any) -> A:
+        """The noisy answer to a question that the solver requested, at released points."""
         ...
 
-    def row_moments(self) -> tuple[Array, ...]:
-        """Noisy means of label ⊗ row, row, row∘row and ‖row‖², empty where not planned, for rows as in `moments`."""
-        ...
+    def walk(self, program: Program, tick: Callable[[int], None] | None = None) -> tuple[Array, Array]:
+        """(x, λ) after all hidden passes: every row once a pass in a secret order, one noisy step each.
 
-    def second_moment(self) -> Array:
-        """Noisy mean of row rowᵀ in the current coordinates, rows clipped to norm one."""
-        ...
-
-    def feature_curvature(self, x: Array, weights: Array) -> Array:
-        """Noisy mean of l''(⟨row, x⟩)·weights∘row∘row, each scaled down to norm one, in the table's own coordinates."""
+        The only state that is ever answered. `tick` hears how many passes are made.
+        """
         ...
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         """From now on rows are Pᵀ row and points are z with x = P z. P is public: made from released numbers."""
-        ...
-
-    def noisy_pass(self, program: Program) -> None:
-        """Visit every row once in a secret order, one noisy step each, and keep the state hidden."""
-        ...
-
-    def last_state(self) -> tuple[Array, Array]:
-        """(x, λ) after all planned passes; the only state that is ever answered, once."""
         ...
 
     def noise_std(self, kind: str) -> float:
@@ -149,6 +137,14 @@ class Traits:
         """Whether it has a way with the loss."""
         return True
 
+    def all_steps(self: Solver[State], problem: Problem, oracle: Oracle, tick: Tick) -> State:
+        """From the first state to the last. How many steps there are never depends on the data."""
+        state = self.init(problem)
+        for step in range(self.steps):
+            state = self.update(state, problem, oracle)
+            tick(step + 1)
+        return state
+
     def why_no_transcript(self, problem: Problem) -> str:
         """Why the noise of this solver's answers is not followed to its coefficients; empty if it is."""
         return "only solver 'auto' has them: how noise travels through the other solvers is not modelled"
@@ -184,6 +180,8 @@ class Solver(Protocol[State]):
 
     def update(self, state: State, problem: Problem, oracle: Oracle) -> State: ...
 
+    def all_steps(self, problem: Problem, oracle: Oracle, tick: Tick) -> State: ...
+
     def finish(self, state: State, problem: Problem) -> Solution: ...
 
 
@@ -209,11 +207,12 @@ Observer = Callable[[int, int], None]
 def run(solver: Solver[Any], problem: Problem, oracle: Oracle, observers: Iterable[Observer] = ()) -> Solution:
     """Initialise, update `solver.steps` times, finish. The number of steps never depends on the data."""
     observers = tuple(observers)
-    state = solver.init(problem)
-    for step in range(solver.steps):
-        state = solver.update(state, problem, oracle)
+
+    def tick(step: int) -> None:
         for observe in observers:
-            observe(step + 1, solver.steps)
+            observe(step, solver.steps)
+
+    state = solver.all_steps(problem, oracle, tick)
     solution = solver.finish(state, problem)
     if not np.all(np.isfinite(solution.coefficients)):
         raise Diverged("the released coefficients are not finite; use a smaller step or fewer steps")

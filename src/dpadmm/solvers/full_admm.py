@@ -81,7 +81,7 @@ class FullADMM(admm.AveragedADMM):
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
         step = admm.stable_step(admm.capped(self.step_size, problem), self.beta, problem)
         rate = (1 - self.momentum) / 2
-        return self.advance(state, oracle.gradient(state.x), step, True, rate, self.momentum)
+        return self.advance(state, oracle.ask(GRADIENT, state.x), step, True, rate, self.momentum)
 
 
 def _require_momentum(momentum: Any) -> float:

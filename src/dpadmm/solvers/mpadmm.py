@@ -65,4 +65,4 @@ class MPADMM(admm.AveragedADMM):
         return admm.stable_step(admm.capped(self.step_size, problem), self.beta, problem)
 
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
-        return self.advance(state, oracle.gradient(state.x), self.model_gain(problem), y_first=False)
+        return self.advance(state, oracle.ask(GRADIENT, state.x), self.model_gain(problem), y_first=False)

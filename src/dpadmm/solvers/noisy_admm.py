@@ -29,7 +29,7 @@ from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.smoothers import Identity, Smoother
 from dpadmm.solvers import admm
-from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
+from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Tick, Traits
 
 Array = NDArray[np.float64]
 
@@ -49,9 +49,8 @@ USUAL_DELTA = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Visiting:
-    """Passes made so far, the program they follow, and the state once it is released."""
+    """The program that all passes follow, and the state once it is released."""
 
-    passes: int
     program: Program
     released: tuple[Array, Array] | None = None
 
@@ -115,12 +114,15 @@ class NoisyADMM(Traits):
         return (Request(NOISY_PASS, self.steps, HiddenWalk(clip_norm, passage)),)
 
     def init(self, problem: Problem) -> Visiting:
-        return Visiting(0, self._program(problem))
+        return Visiting(self._program(problem))
 
     def update(self, state: Visiting, problem: Problem, oracle: Oracle) -> Visiting:
-        oracle.noisy_pass(state.program)
-        passes = state.passes + 1
-        return replace(state, passes=passes, released=oracle.last_state() if passes == self.steps else None)
+        """All passes at once: no state between them is ever seen."""
+        return replace(state, released=oracle.walk(state.program))
+
+    def all_steps(self, problem: Problem, oracle: Oracle, tick: Tick) -> Visiting:
+        state = self.init(problem)
+        return replace(state, released=oracle.walk(state.program, tick))
 
     def finish(self, state: Visiting, problem: Problem) -> Solution:
         assert state.released is not None, "a run makes all its passes"

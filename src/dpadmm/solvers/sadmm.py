@@ -84,4 +84,4 @@ class SADMM(admm.AveragedADMM):
 
     def update(self, state: admm.AveragedState, problem: Problem, oracle: Oracle) -> admm.AveragedState:
         step = admm.stable_step(self.eta(state.t + 1, problem), self.beta, problem)
-        return self.advance(state, oracle.gradient(state.x), step, y_first=True)
+        return self.advance(state, oracle.ask(GRADIENT, state.x), step, y_first=True)

@@ -176,7 +176,7 @@ class VRADMM(Traits):
             state = self._take_snapshot(state, problem, oracle)
         x = state.tail.x(state.blocks)
         clip = self.difference_clip(x, state.snapshot, problem)
-        gradient = state.snapshot_gradient + oracle.difference(x, state.snapshot, clip)
+        gradient = state.snapshot_gradient + oracle.ask(DIFFERENCE, x, state.snapshot, clip)
         step = admm.stable_step(self.eta(problem), self.beta, problem)
         blocks = state.tail.step(state.blocks, gradient, step, self.beta, weight=1.0, y_first=True)
         return self._closed(replace(state, t=state.t + 1, blocks=blocks, inner=state.inner + 1))
@@ -186,7 +186,7 @@ class VRADMM(Traits):
 
     def _take_snapshot(self, state: VRADMMState, problem: Problem, oracle: Oracle) -> VRADMMState:
         snapshot = state.epoch.mean.x if state.t else state.point.x
-        gradient = oracle.gradient(snapshot, "snapshot")
+        gradient = oracle.ask(SNAPSHOT, snapshot)
         point = state.point
         if self.convexity == "strong":
             if problem.ridge <= 0:

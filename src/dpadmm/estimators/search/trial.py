@@ -14,6 +14,7 @@ from dpadmm.errors import PromiseBroken
 from dpadmm.estimators.base import PrivateLinearModel
 from dpadmm.estimators.search.candidates import Candidate
 from dpadmm.estimators.search.row_split import RowPart
+from dpadmm.privacy.questions import SCORE
 from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.scores import Score
 from dpadmm.rows.packed import PackedRows
@@ -76,6 +77,6 @@ class Bench:
         rows = ScoredRows(table, encoded, self.target.loss, self.score, weights)
         # Another seed than the fit's: one noise must never be drawn twice, not even in a test.
         oracle = self.work.trial(self.plan.score, rows, None if seed is None else seed + 1)
-        answer = oracle.score(model.weights_)
+        answer = oracle.ask(SCORE, model.weights_)
         oracle.require_promise_kept()
         return answer + 0.5

@@ -53,25 +53,68 @@ class Space(NamedTuple):
 
 
 class View(Protocol):
-    """Some private rows as an engine shows them: in float64 and finite, rows that count as zero already left out.
+    """Some private rows as an engine shows them to a question: in float64 and finite.
+
+    All that it answers is computed row by row, to the same last bit wherever a row stands, as arrays or as tensors of
+    the engine's device. A product of linear algebra would not keep that.
 
     Attributes
     ----------
-    rows : (m, d)
-        Mapped rows in the question's frame: an array, or a tensor of the engine's device.
-    target : (m,) or (m, 1)
-        What the loss expects; of the same kind as `rows`.
+    row_norm : float
+        Declared norm of a row in the coordinates of the table.
     """
 
-    rows: Any
-    target: Any
+    row_norm: float
+
+    @property
+    def rows(self) -> Any:
+        """Mapped rows in the question's frame, (m, d)."""
+        ...
+
+    @property
+    def raw(self) -> Any:
+        """The rows as they were given, (m, raw features)."""
+        ...
+
+    @property
+    def target(self) -> Any:
+        """What the loss expects, (m,) or (m, columns)."""
+        ...
 
     def dot(self, x: Array) -> Any:
-        """⟨row, x⟩ of each row, to the same last bit wherever the row stands."""
+        """⟨row, x⟩ of each row, (m,), or (m, outputs) for a point with several columns."""
+        ...
+
+    def slopes(self, x: Array) -> Any:
+        """Derivative of each row's loss in its margin at `x`, (m,) or (m, outputs)."""
+        ...
+
+    def curvatures(self, x: Array) -> Any:
+        """Second derivative of each row's loss in its margin at `x`, (m,); refused where there are several outputs."""
+        ...
+
+    def labels(self, slope_unit: float) -> Any:
+        """(m, outputs): descent slopes at zero over `slope_unit`, cut to ±1, or e_y − 1/K for K outputs."""
+        ...
+
+    def scores(self, x: Array) -> Any:
+        """How well the model `x` does on each row, from 0 to 1, (m,); refused by rows without a rule for it."""
         ...
 
     def numbers(self, values: Any) -> Any:
-        """Public constants, in float64 where the rows are."""
+        """Public constants, or comparisons of rows, in float64 where the rows are."""
+        ...
+
+    def clipped(self, vectors: Any, size: float) -> Any:
+        """One vector a row, (m, …), scaled down to norm `size` where it is longer; zero where it is not finite."""
+        ...
+
+    def totals(self, vectors: Any) -> Any:
+        """The sum of the entries of each row of (m, entries), (m,)."""
+        ...
+
+    def joined(self, parts: Iterable[Any]) -> Any:
+        """Several vectors a row as one flat vector a row, (m, entries)."""
         ...
 
 
@@ -106,6 +149,10 @@ class Question(Generic[A]):
         Whether it is asked in the coordinates of the table or in those chosen last.
     reads_all : bool
         Whether every row takes part, whatever the sampler of a fit.
+    may_be_cut : bool
+        Whether `reach` is proved for contributions of which any entries were moved towards zero, too.
+    walks : bool
+        Whether rows are visited one after another and nothing but the last state is answered: it is no sum then.
 
     Formal guarantees
     -----------------
@@ -113,9 +160,8 @@ class Question(Generic[A]):
     divided by the distance of the relation; under add-remove it is the largest norm of one contribution.
 
     A question that an engine has no fast way for is answered by `contributions`. The engine then scales a contribution
-    down to norm `size` where it is longer, drops what is not finite, weighs it by at most one, and in exact arithmetic
-    cuts its entries off towards zero. So the proof of such a question must hold for a set of contributions that
-    contains, with each vector, every vector made by moving entries of it towards zero (docs/proofs/float.md, Claim 4).
+    down to norm `size` where it is longer, drops what is not finite, and weighs it by at most one. Exact arithmetic
+    also cuts its entries off towards zero, and refuses a question that does not say that it `may_be_cut`.
     """
 
     name: ClassVar[str]
@@ -123,6 +169,8 @@ class Question(Generic[A]):
     proof: ClassVar[str | None] = None
     frame: ClassVar[Frame] = "table"
     reads_all: ClassVar[bool] = True
+    may_be_cut: ClassVar[bool] = False
+    walks: ClassVar[bool] = False
 
     def reach(self, relation: Relation) -> float:
         """Sensitivity of the sum divided by the distance of the relation."""
@@ -139,7 +187,11 @@ class Question(Generic[A]):
         return math.inf
 
     def contributions(self, view: View, at: At) -> Any:
-        """One vector a row, (m, …), by elementwise operations and `view.dot` alone: each depends on its own row."""
+        """One vector a row, (m, …), of elementwise operations and of what the view answers: each of its own row alone.
+
+        They may be longer than `size` and not finite. Whoever adds them up clips them. For no row they have the shape
+        of the answer all the same.
+        """
         raise QueryRefused(f"these rows do not answer {self.name!r}")
 
     def answer(self, mean: Array, space: Space) -> A:
@@ -203,6 +255,22 @@ def far_points(pair: Suspects, shape: tuple[int, ...]) -> Iterator[Array]:
             yield far
         else:
             yield from (far[:, None] * np.eye(shape[1])[output] for output in {0, shape[1] - 1})
+
+
+def clip_there(question: Question[Any], at: At, space: Space) -> float:
+    """Largest norm of a contribution to the question at this place: an engine that adds them up clips to it."""
+    return min(question.size, question.accept(at, space))
+
+
+def gradients(view: View, x: Array) -> Any:
+    """Gradient of each row's loss at x, as long as it is: (m, d), or (m, d, outputs)."""
+    slopes, rows = view.slopes(x), view.rows
+    return rows * slopes[:, None] if slopes.ndim == 1 else rows[:, :, None] * slopes[:, None, :]
+
+
+def outer(left: Any, right: Any) -> Any:
+    """left ⊗ right of each row."""
+    return left[:, :, None] * right[:, None, :]
 
 
 def orthogonal_reach(relation: Relation) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from dpadmm.privacy.questions.base import (
     Question,
     Space,
     Suspects,
+    View,
     far_points,
     require_places,
     require_point,
@@ -38,6 +39,7 @@ class CentredScore(Question[float]):
     clip: float
 
     name: ClassVar[str] = "centred-score"
+    may_be_cut: ClassVar[bool] = True
 
     def reach(self, relation: Relation) -> float:
         return self.clip
@@ -46,6 +48,9 @@ class CentredScore(Question[float]):
         require_places(self, at, "a model")
         require_point(at[0], space)
         return self.clip
+
+    def contributions(self, view: View, at: At) -> Any:
+        return (view.scores(at[0]) - 0.5)[:, None]
 
     def answer(self, mean: Array, space: Space) -> float:
         return float(mean[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.questions.base import (
@@ -16,7 +16,9 @@ from dpadmm.privacy.questions.base import (
     Question,
     Space,
     Suspects,
+    View,
     far_points,
+    gradients,
     require_places,
     require_point,
 )
@@ -41,6 +43,7 @@ class ClippedGradient(Question[Array]):
     name: ClassVar[str] = "clipped-gradient"
     frame: ClassVar[Frame] = "seen"
     reads_all: ClassVar[bool] = False
+    may_be_cut: ClassVar[bool] = True
 
     def reach(self, relation: Relation) -> float:
         return self.clip
@@ -50,6 +53,9 @@ class ClippedGradient(Question[Array]):
             require_places(self, at, "one point")
         require_point(at[0], space)
         return self.clip
+
+    def contributions(self, view: View, at: At) -> Any:
+        return gradients(view, at[0])
 
     def probes(self, pair: Suspects, space: Space) -> Iterable[At]:
         return ((x,) for x in far_points(pair, space.point_shape))

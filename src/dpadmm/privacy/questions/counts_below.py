@@ -5,13 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions.base import QUESTIONS, Array, At, Kind, Question, Space, Suspects, require_places
+from dpadmm.privacy.questions.base import (
+    QUESTIONS,
+    Array,
+    At,
+    Kind,
+    Question,
+    Space,
+    Suspects,
+    View,
+    require_places,
+)
 
 QUANTILE_COUNTS = Kind[Array]("quantile counts")
 
@@ -35,6 +45,7 @@ class CountsBelow(Question[Array]):
     name: ClassVar[str] = "counts-below"
     words: ClassVar[str] = "for each feature, how many values are at most a threshold made from earlier releases"
     proof: ClassVar[str | None] = "docs/proofs/preparation.md"
+    may_be_cut: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.features >= 1 and self.levels >= 1):
@@ -51,6 +62,9 @@ class CountsBelow(Question[Array]):
         if not np.isfinite(thresholds).all():
             raise QueryRefused("thresholds must be finite numbers")
         return math.inf
+
+    def contributions(self, view: View, at: At) -> Any:
+        return view.numbers(view.raw[:, None, :] <= view.numbers(at[0])) - 0.5
 
     def answer(self, mean: Array, space: Space) -> Array:
         return mean + 0.5

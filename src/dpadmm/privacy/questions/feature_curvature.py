@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from dpadmm.privacy.questions.base import (
     Question,
     Space,
     Suspects,
+    View,
     far_points,
     orthogonal_reach,
     require_places,
@@ -49,6 +50,7 @@ class FeatureCurvature(Question[Array]):
         "releases, scaled down to length one"
     )
     proof: ClassVar[str | None] = "docs/proofs/auto.md"
+    may_be_cut: ClassVar[bool] = True
 
     def reach(self, relation: Relation) -> float:
         return orthogonal_reach(relation)
@@ -62,6 +64,10 @@ class FeatureCurvature(Question[Array]):
         if not (np.vdot(x, x) <= LARGEST_SQUARE and np.all((weights >= 0) & (weights < math.inf))):
             raise QueryRefused("a curvature is asked for at a finite point, with finite weights of at least zero")
         return math.inf
+
+    def contributions(self, view: View, at: At) -> Any:
+        x, weights = at
+        return view.curvatures(x)[:, None] * (view.numbers(weights) * view.rows**2)
 
     def probes(self, pair: Suspects, space: Space) -> Iterable[At]:
         """Weights so large that both rows are scaled down, on features in which they differ, or one is longer."""

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions.base import QUESTIONS, Array, Kind, Question, orthogonal_reach
+from dpadmm.privacy.questions.base import (
+    QUESTIONS,
+    Array,
+    At,
+    Kind,
+    Question,
+    View,
+    orthogonal_reach,
+    outer,
+)
 
 FEATURE_MOMENT = Kind[Array]("feature moment")
 
@@ -27,3 +36,7 @@ class FeatureMoment(Question[Array]):
 
     def reach(self, relation: Relation) -> float:
         return orthogonal_reach(relation)
+
+    def contributions(self, view: View, at: At) -> Any:
+        unit = view.clipped(view.rows / view.row_norm, 1.0)
+        return outer(unit, unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpadmm.errors import QueryRefused
 from dpadmm.privacy.budget import Relation
@@ -18,7 +18,9 @@ from dpadmm.privacy.questions.base import (
     Question,
     Space,
     Suspects,
+    View,
     far_points,
+    gradients,
     require_places,
     require_point,
 )
@@ -49,6 +51,7 @@ class GradientDifference(Question[Array]):
     name: ClassVar[str] = "gradient-difference"
     frame: ClassVar[Frame] = "seen"
     reads_all: ClassVar[bool] = False
+    may_be_cut: ClassVar[bool] = True
 
     @property
     def gradient_clip(self) -> float:
@@ -59,13 +62,17 @@ class GradientDifference(Question[Array]):
         return self.clip
 
     def accept(self, at: At, space: Space) -> float:
-        require_places(self, at, "two points", "a clip")
+        require_places(self, at, "a point", "an anchor", "a clip")
         x, anchor, clip = at
         require_point(x, space)
         require_point(anchor, space)
         if not 0 <= clip <= self.clip:
             raise QueryRefused(f"the plan allows a clip between 0 and {self.clip:g}")
         return float(clip)
+
+    def contributions(self, view: View, at: At) -> Any:
+        here, there = (view.clipped(gradients(view, x), self.gradient_clip) for x in at[:2])
+        return here - there
 
     def probes(self, pair: Suspects, space: Space) -> Iterable[At]:
         points = list(far_points(pair, space.point_shape))

@@ -32,6 +32,7 @@ class HiddenWalk(Question[tuple[Array, Array]]):
     passage: Passage
 
     name: ClassVar[str] = "hidden-passes"
+    walks: ClassVar[bool] = True
 
     def reach(self, relation: Relation) -> float:
         return self.clip

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpadmm.errors import InvalidParameter, QueryRefused
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions.base import QUESTIONS, Array, At, Kind, Question, Space, require_places
+from dpadmm.privacy.questions.base import (
+    QUESTIONS,
+    Array,
+    At,
+    Kind,
+    Question,
+    Space,
+    View,
+    outer,
+    require_places,
+)
 
 MOMENTS = Kind[tuple[Array, Array]]("moments")
 
@@ -66,6 +76,13 @@ class JointMoments(Question[tuple[Array, Array]]):
         require_places(self, at)
         require_outputs(self.outputs, space)
         return math.inf
+
+    def contributions(self, view: View, at: At) -> Any:
+        unit = view.clipped(view.rows / view.row_norm, 1.0)
+        if self.non_negative:
+            unit = unit * view.numbers(unit > 0)
+        correlation = outer(unit, view.labels(self.slope_unit))
+        return view.joined([correlation, math.sqrt(self.balance) * outer(unit, unit)])
 
     def answer(self, mean: Array, space: Space) -> tuple[Array, Array]:
         split, d = math.prod(space.point_shape), space.n_features

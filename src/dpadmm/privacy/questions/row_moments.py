@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions.base import QUESTIONS, Array, At, Kind, Question, Space, require_places
+from dpadmm.privacy.questions.base import (
+    QUESTIONS,
+    Array,
+    At,
+    Kind,
+    Question,
+    Space,
+    View,
+    outer,
+    require_places,
+)
 from dpadmm.privacy.questions.joint_moments import require_outputs
 
 ROW_MOMENTS = Kind[tuple[Array, ...]]("moments")
@@ -66,6 +76,13 @@ class RowMoments(Question[tuple[Array, ...]]):
         require_places(self, at)
         require_outputs(self.outputs, space)
         return math.inf
+
+    def contributions(self, view: View, at: At) -> Any:
+        unit = view.clipped(view.rows / view.row_norm, 1.0)
+        squares = unit**2
+        parts = (unit, self.mean), (squares, self.diagonal), (view.totals(squares)[:, None], self.length)
+        weighed = [math.sqrt(weight) * part for part, weight in parts if weight > 0]
+        return view.joined([outer(unit, view.labels(self.slope_unit)), *weighed])
 
     def answer(self, mean: Array, space: Space) -> tuple[Array, ...]:
         d = space.n_features

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions.base import QUESTIONS, Array, Frame, Kind, Question, orthogonal_reach
+from dpadmm.privacy.questions.base import (
+    QUESTIONS,
+    Array,
+    At,
+    Frame,
+    Kind,
+    Question,
+    View,
+    orthogonal_reach,
+    outer,
+)
 
 SECOND_MOMENT = Kind[Array]("second moment")
 
@@ -23,3 +33,7 @@ class SecondMoment(Question[Array]):
 
     def reach(self, relation: Relation) -> float:
         return orthogonal_reach(relation)
+
+    def contributions(self, view: View, at: At) -> Any:
+        unit = view.clipped(view.rows, 1.0)
+        return outer(unit, unit)

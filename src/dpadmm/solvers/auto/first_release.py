@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.privacy.questions import JointMoments, Question, RowMoments
+from dpadmm.privacy.questions import MOMENTS, ROW_MOMENTS, JointMoments, Question, RowMoments
 from dpadmm.problem.problem import Problem
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.moment_cleaning import clean_diagonal, clean_mean, clean_second_moment, symmetrised
@@ -53,9 +53,9 @@ class WholeMoment:
         return Coordinates.blank(problem.shape[0], problem.row_norm)
 
     def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, Coordinates]:
-        correlation, second = oracle.moments()
+        correlation, second = oracle.ask(MOMENTS)
         second = symmetrised(second)
-        noise = oracle.noise_std("moments") / math.sqrt(self.rules.balance)
+        noise = oracle.noise_std(MOMENTS) / math.sqrt(self.rules.balance)
         return correlation, whitened_by(second, noise, problem, self.rules.flattening)
 
 
@@ -87,8 +87,8 @@ class MeanRow:
         return SpikedCoordinates.whiten(np.full(d, 1.0 / d), np.zeros(d), problem.row_norm)
 
     def ask(self, oracle: Oracle, problem: Problem) -> tuple[Array, SpikedCoordinates]:
-        correlation, mean, diagonal, squared = oracle.row_moments()
-        rules, noise = self.rules, oracle.noise_std("moments")
+        correlation, mean, diagonal, squared = oracle.ask(ROW_MOMENTS)
+        rules, noise = self.rules, oracle.noise_std(MOMENTS)
         trace = 1.0 if problem.unit_rows else min(max(float(squared[0]), 2 * noise / math.sqrt(rules.length)), 1.0)
         size, d = math.sqrt(trace), len(mean)
         centre = clean_mean(mean / size, noise / math.sqrt(rules.balance) / size, problem.constraint.free)

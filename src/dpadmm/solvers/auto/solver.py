@@ -186,7 +186,7 @@ class Auto(Traits):
         refining = state.t <= self.rules.refine_rounds
         if state.t == self._curvature_round:
             state = self._measure_curvature(state, problem, oracle)
-        kind = "refining gradient" if refining else "gradient"
+        kind = REFINING_GRADIENT if refining else GRADIENT
         state = self._round(state, problem, oracle, kind)
         if state.t == self.rules.refine_rounds:
             state = self._refine(state, problem, oracle)
@@ -228,7 +228,7 @@ class Auto(Traits):
         unit = self.rules.slope_unit
         # Correlation is released for rows divided by row_norm.
         mean = coordinates.pull_back(unit * state.correlation * problem.row_norm)
-        spread = unit**2 * oracle.noise_std("moments") ** 2 * _centring(state.correlation) * problem.row_norm**2
+        spread = unit**2 * oracle.noise_std(MOMENTS) ** 2 * _centring(state.correlation) * problem.row_norm**2
         evidence = Evidence(mean, _column(spread * coordinates.scale, mean))
         z = coordinates.from_model(state.point.x)
         return replace(
@@ -240,8 +240,8 @@ class Auto(Traits):
             z=z,
         )
 
-    def _round(self, state: AutoState, problem: Problem, oracle: Oracle, kind: str) -> AutoState:
-        gradient = _centred(oracle.gradient(state.z, kind))
+    def _round(self, state: AutoState, problem: Problem, oracle: Oracle, kind: Kind[Array]) -> AutoState:
+        gradient = _centred(oracle.ask(kind, state.z))
         track = state.track.add(state.z, gradient, self.rules.recency)
         newest = track.evidence(state.curvature.apply, oracle.noise_std(kind) ** 2 * _centring(state.z))
         confidence = self._confidence(state, newest) if state.t == self.steps - 1 else 1.0
@@ -259,14 +259,14 @@ class Auto(Traits):
             return NO_DOUBT
         assert isinstance(coordinates, Coordinates)
         assert self.rules.doubt is not None
-        noise, moment_noise = oracle.noise_std("moments"), self._moment_noise(oracle)
+        noise, moment_noise = oracle.noise_std(MOMENTS), self._moment_noise(oracle)
         doubt = doubted(correlation, coordinates, noise, moment_noise, self.rules.doubt, self.rules.label_noise)
         # Noise that comes back through a hinge's model would lift every doubt of even classes.
         return doubt if self.rules.calibrated else replace(doubt, even=0.0)
 
     def _moment_noise(self, oracle: Oracle) -> float:
         """Of an entry of the first second moment, of rows divided by their norm."""
-        return oracle.noise_std("moments") / math.sqrt(self.rules.balance)
+        return oracle.noise_std(MOMENTS) / math.sqrt(self.rules.balance)
 
     def _likeness(self, correlation: Array, coordinates: Coordinates | SpikedCoordinates, problem: Problem) -> float:
         """How far labels are alike: of two classes, without a penalty, which has a length of its own in mind."""
@@ -309,13 +309,13 @@ class Auto(Traits):
     def _measure_curvature(self, state: AutoState, problem: Problem, oracle: Oracle) -> AutoState:
         coordinates = state.coordinates
         assert isinstance(coordinates, Coordinates)
-        answer = oracle.feature_curvature(coordinates.to_model(state.z), question(coordinates))
+        answer = oracle.ask(CURVATURE, coordinates.to_model(state.z), question(coordinates))
         square_std = self._moment_noise(oracle) * problem.row_norm**2
         return replace(
             state,
             curvature=measured(
                 answer,
-                oracle.noise_std("curvature"),
+                oracle.noise_std(CURVATURE),
                 coordinates,
                 square_std,
                 self.rules.curvature,
@@ -329,7 +329,7 @@ class Auto(Traits):
         assert isinstance(old, Coordinates)
         new = _rewhitened(old, oracle, self.rules.flattening)
         evidence = state.track.evidence(
-            state.curvature.apply, oracle.noise_std("refining gradient") ** 2 * _centring(state.z)
+            state.curvature.apply, oracle.noise_std(REFINING_GRADIENT) ** 2 * _centring(state.z)
         )
         carried = _carried(evidence, old, new)
         x = (
@@ -343,7 +343,7 @@ class Auto(Traits):
 
 def _rewhitened(old: Coordinates, oracle: Oracle, flattening: float) -> Coordinates:
     """From the second moment of the rows in old coordinates, none of whose d × d steps outlives this."""
-    whitened = clean_whitened_moment(symmetrised(oracle.second_moment()), oracle.noise_std("second moment"))
+    whitened = clean_whitened_moment(symmetrised(oracle.ask(SECOND_MOMENT)), oracle.noise_std(SECOND_MOMENT))
     return Coordinates.whiten(old.model_of(whitened), old.length, flattening)
 
 

@@ -89,7 +89,7 @@ class ProximalSGD(Traits):
 
     def update(self, state: ProximalState, problem: Problem, oracle: Oracle) -> ProximalState:
         eta = admm.capped(self.step_size, problem, LONGEST_STEP)
-        direction = oracle.gradient(state.x) + problem.public_gradient(state.x)
+        direction = oracle.ask(GRADIENT, state.x) + problem.public_gradient(state.x)
         x = _shrink(state.x - eta * self.smoother(direction), problem, eta)
         weight = admm.averaging_weight(self.averaging, state.t + 1, self.steps)
         return ProximalState(state.t + 1, x, state.total + weight * x, state.weight + weight)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.errors import QueryRefused
+from dpadmm.privacy.questions import CURVATURE, GRADIENT, MOMENTS, SECOND_MOMENT, Kind
+from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.coordinates import Coordinates
 from dpadmm.solvers.auto.noise_spread.response import Response
-from dpadmm.solvers.auto.noise_spread.transcript import AutoOracle, Transcript
-from dpadmm.solvers.auto.solver import AutoState
+from dpadmm.solvers.auto.noise_spread.transcript import Transcript
+from dpadmm.solvers.auto.solver import REFINING_GRADIENT, AutoState
 from dpadmm.solvers.base import run
 
+A = TypeVar("A")
 Array = NDArray[np.float64]
+
+GRADIENTS = (GRADIENT, REFINING_GRADIENT)
 
 MOST_HIDDEN, MOST_HIDDEN_FROM_ROWS = 2.0, 0.5
 """Unevenness drawn at most: for the weights, and for the scores of rows, which seldom lie along a hidden direction."""
@@ -98,7 +107,7 @@ def _how_often(transcript: Transcript) -> tuple[int, int]:
 
 
 @dataclass(eq=False)
-class SimulatedRows(AutoOracle):
+class SimulatedRows:
     """An oracle without rows: answers are linear in the question, with noise as the plan has it."""
 
     transcript: Transcript
@@ -116,30 +125,40 @@ class SimulatedRows(AutoOracle):
         """Rows that answer at the last point of the run what the run believes them to answer there."""
         coordinates = state.coordinates
         assert isinstance(coordinates, Coordinates)
-        gradient = transcript.solver.last_gradient(state, transcript.noise["gradient"])
+        gradient = transcript.solver.last_gradient(state, transcript.noise[GRADIENT])
         pull = (coordinates.basis / np.sqrt(coordinates.scale)) @ gradient
         stable = _limited(curvature, coordinates, state.curvature.matrix)
         return cls(transcript, second, stable, coordinates.to_model(state.z), pull, rng)
 
-    def moments(self) -> tuple[Array, Array]:
+    def ask(self, kind: Kind[A], *at: Any) -> A:
+        return cast(A, self._gradient(kind, *at) if kind in GRADIENTS else self._answers[kind](*at))
+
+    def walk(self, program: Program, tick: Callable[[int], None] | None = None) -> tuple[Array, Array]:
+        raise QueryRefused("hidden passes have no transcript")
+
+    @cached_property
+    def _answers(self) -> dict[str, Callable[..., Any]]:
+        return {MOMENTS: self._moments, SECOND_MOMENT: self._second_moment, CURVATURE: self._curvature}
+
+    def _moments(self) -> tuple[Array, Array]:
         correlation, _ = self.transcript.moments
         second = self.second / self.transcript.problem.row_norm**2
         weight = math.sqrt(self.transcript.solver.rules.balance)
-        return self._noisy(correlation, "moments"), self._noisy(second * weight, "moments") / weight
+        return self._noisy(correlation, MOMENTS), self._noisy(second * weight, MOMENTS) / weight
 
-    def gradient(self, x: Array, kind: str = "gradient") -> Array:
+    def _gradient(self, kind: str, x: Array) -> Array:
         assert self.matrix is not None
         answer = self.matrix.T @ (self.curvature @ (self.matrix @ x - self.centre) + self.pull)
         # A mean of capped gradients is never longer than the cap.
         length = float(np.linalg.norm(answer))
         return self._noisy(answer * min(1.0, self.transcript.solver.rules.cap / max(length, 1e-300)), kind)
 
-    def second_moment(self) -> Array:
+    def _second_moment(self) -> Array:
         assert self.matrix is not None
-        return self._noisy(self.matrix.T @ self.second @ self.matrix, "second moment")
+        return self._noisy(self.matrix.T @ self.second @ self.matrix, SECOND_MOMENT)
 
-    def feature_curvature(self, x: Array, weights: Array) -> Array:
-        return self._noisy(weights * np.diag(self.curvature), "curvature")
+    def _curvature(self, x: Array, weights: Array) -> Array:
+        return self._noisy(weights * np.diag(self.curvature), CURVATURE)
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
         self.matrix = np.asarray(matrix)

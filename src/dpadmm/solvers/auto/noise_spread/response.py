@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadmm.privacy.questions import MOMENTS, SECOND_MOMENT
 from dpadmm.problem.losses.base import Loss
 from dpadmm.randomness import public_generator
 from dpadmm.solvers.auto.first_release import mean_square, whitened_by
@@ -120,13 +121,13 @@ def _second_moment(transcript: Transcript) -> Array:
     cleaned = clean_second_moment(noisy, noise, trace, LOWER_FLOOR)
     if transcript.second_moment is not None:
         whitened = symmetrised(transcript.second_moment)
-        refined = clean_whitened_moment(whitened, transcript.noise["second moment"], LOWER_FLOOR)
+        refined = clean_whitened_moment(whitened, transcript.noise[SECOND_MOMENT], LOWER_FLOOR)
         cleaned = whitened_by(noisy, noise, problem, transcript.solver.rules.flattening).model_of(refined)
     return cleaned * (problem.row_norm**2 * trace)
 
 
 def _moment_noise(transcript: Transcript) -> float:
-    return transcript.noise["moments"] / math.sqrt(transcript.solver.rules.balance)
+    return transcript.noise[MOMENTS] / math.sqrt(transcript.solver.rules.balance)
 
 
 def _blur(transcript: Transcript, leading: Array, rest: Array) -> float:

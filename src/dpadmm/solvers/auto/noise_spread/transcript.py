@@ -1,14 +1,16 @@
-"""What an oracle answered to `auto`: noisy numbers that were paid for, kept so that they can be looked at again."""
+"""What an oracle answered to a solver: noisy numbers that were paid for, kept so that they can be looked at again."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import QueryRefused
+from dpadmm.privacy.questions import MOMENTS, SECOND_MOMENT, Kind
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.problem import Problem
 from dpadmm.problem.regularizers import Zero
@@ -16,26 +18,11 @@ from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.solvers.auto.solver import Auto, AutoState
 from dpadmm.solvers.base import Oracle, Solver
 
+A = TypeVar("A")
 Array = NDArray[np.float64]
 
 QUICK_FEATURES = 400
 """Up to here a replay takes some hundredths of a second, if there is no penalty."""
-
-
-class AutoOracle:
-    """Refuses what `auto` never asks of a table with a second moment."""
-
-    def difference(self, x: Array, anchor: Array, clip_norm: float, kind: str = "difference") -> Array:
-        raise QueryRefused(f"a transcript of auto holds no {kind!r}")
-
-    def row_moments(self) -> tuple[Array, ...]:
-        raise QueryRefused("a transcript of auto holds no row moments")
-
-    def noisy_pass(self, program: Program) -> None:
-        raise QueryRefused("a transcript of auto holds no hidden passes")
-
-    def last_state(self) -> tuple[Array, Array]:
-        raise QueryRefused("a transcript of auto holds no hidden passes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +35,19 @@ class Transcript:
     solver: Auto
     problem: Problem
     noise: dict[str, float]
-    moments: tuple[Array, Array]
-    gradients: tuple[tuple[str, Array], ...]
-    second_moment: Array | None = None
-    curvatures: tuple[Array, ...] = ()
+    answers: tuple[tuple[str, Any], ...]
+
+    def answers_to(self, kind: Kind[A]) -> tuple[A, ...]:
+        """All answers of one kind."""
+        return tuple(answer for asked, answer in self.answers if asked == kind)
+
+    @property
+    def moments(self) -> tuple[Array, Array]:
+        return self.answers_to(MOMENTS)[0]
+
+    @property
+    def second_moment(self) -> Array | None:
+        return next(iter(self.answers_to(SECOND_MOMENT)), None)
 
     @property
     def penalised(self) -> bool:
@@ -65,84 +61,56 @@ class Transcript:
 
     def final_state(self) -> AutoState:
         """Where the run ended, by giving the solver the same answers again."""
-        oracle, state = Tape(self), self.solver.init(self.problem)
-        for _ in range(self.solver.steps):
-            state = self.solver.update(state, self.problem, oracle)
-        return state
+        return self.solver.all_steps(self.problem, Tape(self), lambda step: None)
 
 
-@dataclass(eq=False)
-class Listener(AutoOracle):
-    """Passes on every question and answer of a run of `auto`, and keeps the answers."""
+class Listener:
+    """Passes on every question of a solver to an oracle, and keeps the answers."""
 
-    oracle: Oracle
-    heard_moments: list[tuple[Array, Array]] = field(default_factory=list)
-    heard_gradients: list[tuple[str, Array]] = field(default_factory=list)
-    heard_second_moments: list[Array] = field(default_factory=list)
-    heard_curvatures: list[Array] = field(default_factory=list)
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self.heard: list[tuple[str, Any]] = []
 
-    def moments(self) -> tuple[Array, Array]:
-        self.heard_moments.append(self.oracle.moments())
-        return self.heard_moments[-1]
-
-    def gradient(self, x: Array, kind: str = "gradient") -> Array:
-        answer = self.oracle.gradient(x, kind)
-        self.heard_gradients.append((kind, answer))
+    def ask(self, kind: Kind[A], *at: Any) -> A:
+        answer = self._oracle.ask(kind, *at)
+        self.heard.append((kind, answer))
         return answer
 
-    def second_moment(self) -> Array:
-        self.heard_second_moments.append(self.oracle.second_moment())
-        return self.heard_second_moments[-1]
-
-    def feature_curvature(self, x: Array, weights: Array) -> Array:
-        self.heard_curvatures.append(self.oracle.feature_curvature(x, weights))
-        return self.heard_curvatures[-1]
+    def walk(self, program: Program, tick: Callable[[int], None] | None = None) -> tuple[Array, Array]:
+        raise QueryRefused("hidden passes have no transcript")
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
-        self.oracle.change_coordinates(matrix)
+        self._oracle.change_coordinates(matrix)
 
     def noise_std(self, kind: str) -> float:
-        return self.oracle.noise_std(kind)
+        return self._oracle.noise_std(kind)
 
     def transcript(self, solver: Solver[Any], problem: Problem) -> Transcript:
-        assert isinstance(solver, Auto)
-        kinds = ["moments", *dict.fromkeys(kind for kind, _ in self.heard_gradients)]
-        kinds += ["second moment"] if self.heard_second_moments else []
-        kinds += ["curvature"] if self.heard_curvatures else []
-        return Transcript(
-            solver,
-            problem,
-            {kind: self.noise_std(kind) for kind in kinds},
-            self.heard_moments[0],
-            tuple(self.heard_gradients),
-            self.heard_second_moments[0] if self.heard_second_moments else None,
-            tuple(self.heard_curvatures),
-        )
+        noise = {kind: self.noise_std(kind) for kind, _ in self.heard}
+        # Only this solver has transcripts: the others say so in `why_no_transcript`.
+        return Transcript(cast(Auto, solver), problem, noise, tuple(self.heard))
 
 
-class Tape(AutoOracle):
-    """An oracle that gives the answers of a transcript again, whatever is asked."""
+class Tape:
+    """An oracle that gives the answers of a transcript again, those of each kind in their order, whatever is asked."""
 
     def __init__(self, transcript: Transcript) -> None:
-        self._transcript, self._gradients = transcript, iter(transcript.gradients)
-        self._curvatures = iter(transcript.curvatures)
+        self._noise = transcript.noise
+        self._answers: dict[str, Iterator[Any]] = {
+            kind: iter(transcript.answers_to(Kind(kind))) for kind in transcript.noise
+        }
 
-    def moments(self) -> tuple[Array, Array]:
-        return self._transcript.moments
+    def ask(self, kind: Kind[A], *at: Any) -> A:
+        answer: A | None = next(self._answers.get(kind, iter(())), None)
+        if answer is None:
+            raise QueryRefused(f"the transcript holds no more answers to {kind!r}")
+        return answer
 
-    def gradient(self, x: Array, kind: str = "gradient") -> Array:
-        return next(self._gradients)[1]
-
-    def second_moment(self) -> Array:
-        if self._transcript.second_moment is None:
-            raise QueryRefused("the transcript holds no second moment")
-        return self._transcript.second_moment
-
-    def feature_curvature(self, x: Array, weights: Array) -> Array:
-        return next(self._curvatures)
+    def walk(self, program: Program, tick: Callable[[int], None] | None = None) -> tuple[Array, Array]:
+        raise QueryRefused("hidden passes have no transcript")
 
     def change_coordinates(self, matrix: Array | SpikedMap) -> None:
-        pass
+        """Answers are in the coordinates in which they were given."""
 
     def noise_std(self, kind: str) -> float:
-        return self._transcript.noise[kind]
+        return self._noise[kind]
