@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.network.parties import FEATURES, ROWS, SIZE, Parties, gradient_at, session_of, small_model, split, table
 
 from dpadmm import DPLogisticRegression
+from dpadmm.exact_samplers.discrete_gaussian import discrete_gaussian
 from dpadmm.network import Federation
 from dpadmm.network.epoch_work import EpochWork
 from dpadmm.network.federated_oracle import made_up_row
@@ -17,9 +17,9 @@ from dpadmm.network.noise_shares import _KeyStream, share_deviations, share_of_n
 from dpadmm.network.owner_table import OwnerTable
 from dpadmm.network.pads import masked, pair_secret, public_half, unmasked
 from dpadmm.network.signing import opened
-from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, SecondMoment
-from dpadmm.exact_samplers.discrete_gaussian import discrete_gaussian
+from dpadmm.privacy.sampling import Batch
+from tests.unit.network.parties import SIZE, Parties, gradient_at, session_of, small_model, split, table
 
 from .alarms import require
 
@@ -204,4 +204,3 @@ def test_an_answer_tells_nothing_but_its_question_and_its_numbers():
     answer = read_as(Answer, opened(raw, parties.roster.keys).content)
     assert len(answer.masked) == 8 * SIZE
     assert len(raw) == len(parties.silos["silo-002"].answer(parties.seal(gradient_at(silo, 1))))
-    assert ROWS and FEATURES

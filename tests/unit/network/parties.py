@@ -10,6 +10,7 @@ import numpy as np
 
 from dpadmm import DPLogisticRegression
 from dpadmm.network.coordinator import Coordinator
+from dpadmm.network.encoding import digest
 from dpadmm.network.messages import Ask
 from dpadmm.network.owner_budget import OwnerBudget
 from dpadmm.network.owner_table import OwnerTable
@@ -62,7 +63,8 @@ class Parties:
         self.tables = split(*table(), silos) if tables is None else tables
         self.budgets = {} if budgets is None else budgets
         self.seed = seed
-        self.signers = {name: Signer.generate() for name in (*self.tables, "coordinator")}
+        names = (*self.tables, "coordinator")
+        self.signers = {name: Signer.generate() if seed is None else Signer(digest(seed, name)) for name in names}
         keys = {name: self.signers[name].public for name in self.tables}
         self.roster = Roster(keys, colluding, self.signers["coordinator"].public)
         total = sum(len(y) for _, y in self.tables.values())

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.network.parties import FEATURES, ROWS, Parties, small_model
 
 from dpadmm import DPLinearRegression, DPLogisticRegression
 from dpadmm.errors import FileProblem, InvalidParameter, UnsupportedProblem
 from dpadmm.network.proposal import Proposal, ProposalRefused
 from dpadmm.network.roster import Roster
+from tests.unit.network.parties import FEATURES, ROWS, Parties, small_model
 
 KEYS = {name: bytes([place + 1] * 32) for place, name in enumerate(["north", "south", "east", "west"])}
 ASKER = bytes([9] * 32)

@@ -30,7 +30,7 @@ def test_another_name_or_another_key_is_refused(north):
     keys = {"north": north.public, "south": south.public}
     with pytest.raises(NotAuthentic):
         opened(north.seal("south", ("hello",)), keys)
-    sender, body, signature = decode(north.seal("north", ("hello",)))
+    _, body, signature = decode(north.seal("north", ("hello",)))
     with pytest.raises(NotAuthentic):
         opened(encode("south", body, signature), keys)
     with pytest.raises(NotAuthentic):
