@@ -12,7 +12,7 @@ from dpadmm.errors import QueryRefused
 from dpadmm.network.encoding import digest
 from dpadmm.network.exchanged_counts import ExchangedCounts
 from dpadmm.network.messages import Ask, places_of
-from dpadmm.network.noise_shares import share_deviations, share_of_noise
+from dpadmm.network.noise_shares import share_of_noise
 from dpadmm.network.pads import SECRET_BYTES, Label, Words, masked, pair_secret
 from dpadmm.network.proposal import Proposal
 from dpadmm.oracles.gate import Gate
@@ -60,7 +60,7 @@ class EpochWork:
         masked_with = peers if self._roster.masked else {}
         self._pairs = {peer: pair_secret(own, key, session, (name, peer)) for peer, key in masked_with.items()}
         self.gate = Gate.restored(proposal.plan, dict(counts)) if counts else Gate(proposal.plan)
-        self._oracle = PrivateOracle(rows, self.gate, make_streams(), ExchangedCounts(self._shared))
+        self._oracle = PrivateOracle(rows, self.gate, make_streams(), ExchangedCounts(proposal, self._shared))
         self._coordinates: bytes | None = None
         self._asked: Ask | None = None
         self._sent: list[Words] = []
@@ -84,11 +84,10 @@ class EpochWork:
         self._oracle.change_coordinates(matrix)
         self._coordinates = wanted
 
-    def _shared(self, total: LatticeSum, noise: float) -> NDArray[np.int64]:
+    def _shared(self, total: LatticeSum, deviations: NDArray[np.int64]) -> NDArray[np.int64]:
         """Add the share of the noise and the masks; what goes back to the oracle tells nothing."""
         ask = self._asked
         assert ask is not None
-        deviations = share_deviations(noise, self._roster.honest, total.units)
         label = Label(self._session, ask.number, ask.question, total.units, deviations).encoded
         counts = total.counts + share_of_noise(self._noise_key, label, deviations)
         self._sent.append(masked(counts, self._name, self._pairs, label))

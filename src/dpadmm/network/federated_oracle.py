@@ -39,7 +39,7 @@ class FederatedOracle(PrivateOracle):
     """
 
     def __init__(self, proposal: Proposal, coordinator: Coordinator) -> None:
-        exchange = ExchangedCounts(self._from_silos)
+        exchange = ExchangedCounts(proposal, self._from_silos)
         super().__init__(made_up_row(proposal), Gate(proposal.asked_plan), make_streams(), exchange)
         self._coordinator, self._surplus = coordinator, proposal.roster.surplus
         self._asked: tuple[str, At] = ("", ())
@@ -57,7 +57,7 @@ class FederatedOracle(PrivateOracle):
         """Of all shares together: √(S/(S − c)) times what the plan needs."""
         return self._surplus * super().noise_std(kind)
 
-    def _from_silos(self, total: LatticeSum, noise: float) -> NDArray[np.int64]:
+    def _from_silos(self, total: LatticeSum, deviations: NDArray[np.int64]) -> NDArray[np.int64]:
         kind, at = self._asked
         return self._coordinator.ask(kind, at, self._coordinates, total.size).reshape(total.shape)
 

@@ -164,7 +164,7 @@ class Proposal:
         queries = (replace(q, count=q.count - self.spares) if q.count > 1 else q for q in self.plan.queries)
         return replace(self.plan, queries=tuple(queries))
 
-    @property
+    @cached_property
     def epsilon_if_all_collude(self) -> float:
         """ε of the rows of one silo when all other silos collude: its own share of the noise is all that is left."""
         plan, shrink = self.plan, 1.0 / math.sqrt(self.roster.honest)
