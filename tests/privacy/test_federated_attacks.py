@@ -97,7 +97,7 @@ def test_points_that_could_show_a_row_are_refused_and_end_the_epoch(parties, val
 def test_counts_are_finite_at_the_largest_coordinates_and_points_that_are_taken(parties):
     """What is not refused must be computed within the lattice, whatever the rows."""
     parties.opened()
-    rows = parties.silos[FIRST]._table.rows(parties.proposal)
+    rows = parties.silos[FIRST]._owner.table.rows(parties.proposal)
     question = parties.proposal.plan.query("gradient").question
     for stretch in (1e60, 1e-60):
         seen = rows.transformed(np.eye(SIZE) * stretch)
@@ -624,7 +624,7 @@ def test_two_tables_of_one_silo_give_traffic_of_equal_size_and_order():
 def test_what_is_stored_is_read_with_care(parties):
     parties.opened()
     state = json.loads(parties.silos[FIRST].state.to_bytes())
-    for change in ({"extra": 1}, {"history": [1]}, {"runs": {"zz": {}}}, {"epoch": {}}, {"approved": {"00": -1}}):
+    for change in ({"extra": 1}, {"history": [1]}, {"runs": {"zz": {}}}, {"epoch": {}}, {"opened": {"00": -1}}):
         with pytest.raises(FileProblem):
             SiloState.from_bytes(json.dumps({**state, **change}).encode())
     parties.vaults[FIRST]._files["state.json"] = b"{}"

@@ -25,6 +25,8 @@ from dpadmm.privacy.events import Event
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
 from dpadmm.stored_json import entries, exactly, flag, reading, text, unreadable, whole
+from dpadmm.tables.encode import Policy
+from dpadmm.tables.schema import Schema
 
 PROTOCOL = 1
 LOCAL = ("ledger", "dataset", "random_state", "verbose", "n_rows", "arithmetic")
@@ -62,6 +64,8 @@ class Proposal:
         32 hexadecimal digits, so that no two proposals are the same.
     continues : str
         Digest of the proposal whose run goes on with fewer silos; empty for the first of a run.
+    schema : str
+        TOML by which owners read their tables; empty where they pass arrays.
     version : str
         Of the library: silos of another version refuse, because they might compute another plan.
     """
@@ -76,11 +80,19 @@ class Proposal:
     seeded: bool
     nonce: str
     continues: str = ""
+    schema: str = ""
     version: str = __version__
 
     @classmethod
     def of(
-        cls, estimator: Any, roster: Roster, n_rows: int, n_features: int, spares: int = 0, seeded: bool = False
+        cls,
+        estimator: Any,
+        roster: Roster,
+        n_rows: int,
+        n_features: int,
+        spares: int = 0,
+        seeded: bool = False,
+        schema: Schema | None = None,
     ) -> Proposal:
         """To train `estimator`; refused if a parameter cannot be told to others."""
         return cls(
@@ -93,6 +105,7 @@ class Proposal:
             spares,
             seeded,
             "0" * 32 if seeded else secrets.token_hex(16),
+            schema="" if schema is None else schema.to_toml(),
         )
 
     def continued(self, without: set[str]) -> Proposal:
@@ -109,7 +122,7 @@ class Proposal:
             self.model,
             self.parameters,
             (self.n_rows, self.n_features, self.planned_silos, self.spares, int(self.seeded)),
-            (self.nonce, self.continues, self.version),
+            (self.nonce, self.continues, self.schema, self.version),
             bytes.fromhex(self.plan.digest),
         )
 
@@ -139,6 +152,26 @@ class Proposal:
             )
         target: Target = self.estimator.declare_target(np.empty(0))
         return target
+
+    @cached_property
+    def table_schema(self) -> Schema:
+        """How each owner reads its table."""
+        if not self.schema:
+            raise ProposalRefused(
+                "Got a proposal without a schema for a table with named columns. Expected a schema, by which all "
+                "owners read their tables alike. Ask for a proposal made with --schema."
+            )
+        return Schema.from_toml(self.schema)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the features, if a schema gives them."""
+        return self.table_schema.feature_names if self.schema else None
+
+    @property
+    def policy(self) -> Policy:
+        """What becomes of rows that break the declaration."""
+        return "zero" if self.estimator.invalid_rows == "zero" else "error"
 
     @cached_property
     def declaration(self) -> Declaration:
@@ -187,6 +220,7 @@ class Proposal:
             "seeded": self.seeded,
             "nonce": self.nonce,
             "continues": self.continues,
+            "schema": self.schema,
             "version": self.version,
             "plan_digest": self.plan.digest,
         }
@@ -212,6 +246,7 @@ class Proposal:
                 flag(fields["seeded"], "what is seeded in a proposal"),
                 _hexadecimal(fields["nonce"], 32),
                 _hexadecimal(fields["continues"], 64),
+                text(fields["schema"], "the schema of a proposal"),
                 text(fields["version"], "the version of a proposal"),
             )
         if made.plan.digest != fields["plan_digest"]:
@@ -224,7 +259,7 @@ class Proposal:
 
 KEYS = (
     *("protocol", "roster", "model", "parameters", "n_rows", "n_features", "planned_silos", "spares", "seeded"),
-    *("nonce", "continues", "version", "plan_digest"),
+    *("nonce", "continues", "schema", "version", "plan_digest"),
 )
 
 

@@ -6,7 +6,6 @@ go along with gets one fixed reply, and from the moment a question is admitted a
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import numpy as np
 
 from dpadmm.errors import DpadmmError, PromiseBroken, QueryRefused
 from dpadmm.network import handshake
+from dpadmm.network.approvals import Approvals, MemoryApprovals, Owner
 from dpadmm.network.encoding import decode, digest
 from dpadmm.network.epoch_work import EpochWork
 from dpadmm.network.handshake import History
@@ -34,12 +34,11 @@ from dpadmm.network.messages import (
     read_as,
 )
 from dpadmm.network.owner_budget import OwnerBudget
-from dpadmm.network.owner_table import OwnerTable
+from dpadmm.network.owner_table import OwnedTable
 from dpadmm.network.pads import SECRET_BYTES, public_half
-from dpadmm.network.proposal import Proposal, ProposalRefused
+from dpadmm.network.proposal import Proposal
 from dpadmm.network.signing import NotAuthentic, Signer, opened
 from dpadmm.network.silo_state import LATEST, SECRET, Epoch, MemoryVault, Run, SiloState, Vault
-from dpadmm.stored_json import parse
 
 
 class Silo:
@@ -51,12 +50,14 @@ class Silo:
         As in the roster.
     signer : Signer
         The owner's key.
-    table : OwnerTable
+    table : OwnedTable
         The owner's rows.
     vault : Vault, optional
         Where the state is kept; in memory if left out, which is for simulations.
     budget : OwnerBudget, optional
         The ledger that pays; without one nothing is charged.
+    approvals : Approvals, optional
+        What the owner approves; in memory if left out.
     seed : int, optional
         Makes keys and noise repeatable, for tests: NOT private.
     observe : callable, optional
@@ -71,15 +72,17 @@ class Silo:
         self,
         name: str,
         signer: Signer,
-        table: OwnerTable,
+        table: OwnedTable,
         vault: Vault | None = None,
         budget: OwnerBudget | None = None,
+        approvals: Approvals | None = None,
         seed: int | None = None,
         observe: Callable[[str], None] = lambda step: None,
     ) -> None:
-        self.name, self._signer, self._table = name, signer, table
+        self.name, self._signer = name, signer
         self._vault: Vault = MemoryVault() if vault is None else vault
-        self._budget = OwnerBudget() if budget is None else budget
+        budget, approvals = budget or OwnerBudget(), MemoryApprovals() if approvals is None else approvals
+        self._owner = Owner(name, signer.public, table, budget, seed is not None, approvals)
         self._seed, self._observe = seed, observe
         self._alone = threading.Lock()
         stored = self._vault.fetch(LATEST)
@@ -100,31 +103,11 @@ class Silo:
         """What is remembered; nothing in it is computed from rows."""
         return self._state
 
-    def examine(self, proposal: Proposal) -> None:
-        """Refuse, in words for the owner, a proposal that this silo could not carry out."""
-        if proposal.roster.silos.get(self.name) != self._signer.public:
-            raise ProposalRefused(
-                f"Got a roster without silo {self.name!r} and its key. Expected both. Ask for a roster with the key "
-                "that `dpadmm silo status` shows."
-            )
-        if proposal.seeded != (self._seed is not None):
-            raise ProposalRefused(
-                f"Got a proposal {'with' if proposal.seeded else 'without'} a seed, for a silo "
-                f"{'without' if proposal.seeded else 'with'} one. Expected both alike. Seeds are for tests: use none "
-                "on private rows."
-            )
-        if proposal.continues:
-            self._require_continuation(proposal)
-        self._table.rows(proposal)
-        self._budget.check(proposal.plan, proposal.seeded, charged=proposal.run in self._state.runs)
-
     def approve(self, proposal: Proposal, epoch: int = 1) -> None:
         """The owner's word that one epoch of this proposal may begin. Nothing is charged before it does."""
         with self._alone:
-            self.examine(proposal)
-            self._vault.keep(_proposal_file(proposal.digest), json.dumps(proposal.to_dict()).encode())
-            self._proposals[proposal.digest] = proposal
-            self._advance("approved", proposal.digest, approved={**self._state.approved, proposal.digest: epoch})
+            self._owner.examine(proposal, self._state)
+            self._owner.approvals.grant(proposal, epoch)
 
     def close(self) -> None:
         """Close the epoch that is open, by the will of the owner; its secrets are erased."""
@@ -168,9 +151,13 @@ class Silo:
             if epoch.closed:
                 raise QueryRefused("an epoch that was closed stays closed; approve the next one")
             return _hello(epoch)
-        if self._state.approved.get(invite.proposal) != invite.epoch:
+        if not self._owner.approvals.granted(invite.proposal, invite.epoch):
             raise QueryRefused("an epoch that the owner did not approve")
-        self._require_free(self._proposal(invite.proposal))
+        if invite.epoch <= self._state.opened.get(invite.proposal, 0):
+            raise QueryRefused("an epoch that began before")
+        proposal = self._proposal(invite.proposal)
+        self._require_free(proposal)
+        self._owner.examine(proposal, self._state)
         return self._said_hello(invite)
 
     def _require_free(self, proposal: Proposal) -> None:
@@ -183,15 +170,16 @@ class Silo:
         secret = self._fresh(2 * SECRET_BYTES, "secret", invite)
         self._end_epoch()
         self._vault.keep(SECRET, secret)
-        after = self._state.history.after(b"hello", invite.proposal)
         nonce, ephemeral = self._fresh(SECRET_BYTES, "nonce", invite), public_half(secret[:SECRET_BYTES])
+        # With the nonce, no hello after a rollback has the mark of one that was lost.
+        after = self._state.history.after(b"hello", invite.proposal, nonce)
         hello = Hello(invite.proposal, invite.epoch, nonce, ephemeral, after.count, after.mark)
         self._keep(
             replace(
                 self._state,
                 history=after,
                 spoken=(*self._state.spoken, after),
-                approved={key: last for key, last in self._state.approved.items() if key != invite.proposal},
+                opened={**self._state.opened, invite.proposal: invite.epoch},
                 epoch=Epoch(invite.proposal, invite.epoch, self._signer.seal(self.name, hello.content)),
             )
         )
@@ -255,7 +243,7 @@ class Silo:
         if known is None:
             self._advance("charging", proposal.run, runs={**self._state.runs, proposal.run: run})
         self._observe("charging")
-        self._budget.charge(run.receipt, proposal.plan, proposal.seeded, resumed=known is not None)
+        self._owner.budget.charge(run.receipt, proposal.plan, proposal.seeded, resumed=known is not None)
         self._observe("charged")
         self._advance("charged", proposal.run, runs={**self._state.runs, proposal.run: replace(run, charged=True)})
 
@@ -308,7 +296,7 @@ class Silo:
                 raise PromiseBroken("the secrets of this epoch are gone; a new epoch has to be approved")
             proposal = self._proposal(epoch.proposal)
             counts = self._state.runs[proposal.run].gate
-            rows = self._table.rows(proposal)
+            rows = self._owner.table.rows(proposal)
             self._work = EpochWork(self.name, proposal, epoch.session, secret, epoch.peers, rows, counts)
         return self._work
 
@@ -317,7 +305,7 @@ class Silo:
         assert epoch is not None
         proposal = self._proposal(epoch.proposal)
         run = self._state.runs[proposal.run]
-        self._budget.commit(run.receipt, self._at_work(epoch).gate.spent, proposal.plan, proposal.seeded)
+        self._owner.budget.commit(run.receipt, self._at_work(epoch).gate.spent, proposal.plan, proposal.seeded)
         self._end_epoch()
         return close
 
@@ -346,28 +334,11 @@ class Silo:
         if not isinstance(wanted, bytes):
             raise NotAuthentic("a message about nothing")
         if wanted not in self._proposals:
-            stored = self._vault.fetch(_proposal_file(wanted))
-            if stored is None:
+            found = self._owner.approvals.proposal(wanted)
+            if found is None:
                 raise NotAuthentic("a message about a proposal that the owner did not approve")
-            self._proposals[wanted] = Proposal.from_dict(parse(stored, "a proposal"))
+            self._proposals[wanted] = found
         return self._proposals[wanted]
-
-    def _require_continuation(self, proposal: Proposal) -> None:
-        """Refuse to go on with another model, plan or trust than the run began with, or with new members."""
-        known = self._state.runs.get(proposal.run)
-        if known is None:
-            raise ProposalRefused(
-                "Got a proposal that continues a run this silo took no part in. Expected one it knows. Ask for a new "
-                "run."
-            )
-        first = self._proposal(known.first)
-        same = replace(proposal, roster=first.roster, continues=first.continues)
-        fewer = proposal.roster.keys.items() <= first.roster.keys.items()
-        if same != first or not fewer or proposal.roster.colluding != first.roster.colluding:
-            raise ProposalRefused(
-                "Got a continued run with other members, trust or model than its first proposal. Expected some of the "
-                "same silos and all else unchanged. Ask for a new run."
-            )
 
     def _fresh(self, size: int, purpose: str, invite: Invite) -> bytes:
         """Secret bytes from the operating system; from the seed in tests."""
@@ -391,10 +362,6 @@ def _encoded(said: Message) -> bytes:
     from dpadmm.network.encoding import encode
 
     return encode(*said.content)  # type: ignore[arg-type]
-
-
-def _proposal_file(proposal: bytes) -> str:
-    return f"proposal-{proposal.hex()}.json"
 
 
 def _answer_file(number: int) -> str:

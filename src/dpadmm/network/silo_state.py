@@ -64,8 +64,8 @@ class SiloState:
         Where it stood at each of its hellos.
     known : mapping
         The last hello of each peer.
-    approved : mapping
-        For each proposal, by its digest, the last epoch that the owner approved.
+    opened : mapping
+        For each proposal, by its digest, the last epoch that began.
     runs : mapping
         By the digest of the first proposal of a run.
     epoch : Epoch or None
@@ -75,7 +75,7 @@ class SiloState:
     history: History = field(default_factory=History)
     spoken: tuple[History, ...] = ()
     known: Mapping[str, History] = field(default_factory=dict)
-    approved: Mapping[bytes, int] = field(default_factory=dict)
+    opened: Mapping[bytes, int] = field(default_factory=dict)
     runs: Mapping[bytes, Run] = field(default_factory=dict)
     epoch: Epoch | None = None
 
@@ -89,7 +89,7 @@ class SiloState:
                 "history": _history(self.history),
                 "spoken": [_history(each) for each in self.spoken],
                 "known": {name: _history(each) for name, each in self.known.items()},
-                "approved": {proposal.hex(): last for proposal, last in self.approved.items()},
+                "opened": {proposal.hex(): last for proposal, last in self.opened.items()},
                 "runs": {run.hex(): _run(kept) for run, kept in self.runs.items()},
                 "epoch": None if self.epoch is None else _epoch(self.epoch),
             }
@@ -98,13 +98,13 @@ class SiloState:
     @classmethod
     def from_bytes(cls, content: bytes) -> SiloState:
         """The state that `to_bytes` wrote; `FileProblem` for anything else."""
-        fields = exactly(parse(content, WHAT), WHAT, ("history", "spoken", "known", "approved", "runs", "epoch"))
+        fields = exactly(parse(content, WHAT), WHAT, ("history", "spoken", "known", "opened", "runs", "epoch"))
         with reading(WHAT):
             return cls(
                 _read_history(fields["history"]),
                 tuple(map(_read_history, listed(fields["spoken"], WHAT))),
                 {name: _read_history(each) for name, each in entries(fields["known"], WHAT).items()},
-                {bytes.fromhex(key): whole(last, WHAT) for key, last in entries(fields["approved"], WHAT).items()},
+                {bytes.fromhex(key): whole(last, WHAT) for key, last in entries(fields["opened"], WHAT).items()},
                 {bytes.fromhex(key): _read_run(each) for key, each in entries(fields["runs"], WHAT).items()},
                 None if fields["epoch"] is None else _read_epoch(fields["epoch"]),
             )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpadmm import DPLogisticRegression
+from dpadmm.network.approvals import MemoryApprovals
 from dpadmm.network.coordinator import Coordinator
 from dpadmm.network.encoding import digest
 from dpadmm.network.messages import Ask
@@ -71,6 +72,7 @@ class Parties:
         estimator = small_model() if model is None else model
         self.proposal = Proposal.of(estimator, self.roster, total, FEATURES, spares, seed is not None)
         self.vaults = {name: MemoryVault() for name in self.tables}
+        self.approvals = {name: MemoryApprovals() for name in self.tables}
         self.steps: list[tuple[str, str]] = []
         self.silos = {name: self.start(name) for name in self.tables}
 
@@ -79,7 +81,14 @@ class Parties:
         X, y = self.tables[name]
         heard = (lambda step: self.steps.append((name, step))) if observe is None else observe
         return Silo(
-            name, self.signers[name], OwnerTable(X, y), self.vaults[name], self.budgets.get(name), self.seed, heard
+            name,
+            self.signers[name],
+            OwnerTable(X, y),
+            self.vaults[name],
+            self.budgets.get(name),
+            self.approvals[name],
+            self.seed,
+            heard,
         )
 
     def approve(self, epoch: int = 1, proposal: Proposal | None = None) -> None:
