@@ -30,6 +30,7 @@ from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.rows.protocol import Rows
+from dpadmm.sessions.session import AnsweredElsewhere
 from dpadmm.solvers.base import SOLVERS, run
 
 AUDIT_ROWS = 10
@@ -119,8 +120,10 @@ def audit_fit(
         raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
     if suspects[0].recipe.plan != suspects[1].recipe.plan:
         raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")
-    rows = suspects[0].rows, suspects[1].rows
-    return attack(suspects[0].recipe, rows, make_streams(model.random_state), runs, confidence, parts)
+    first, second = suspects[0].rows, suspects[1].rows
+    if isinstance(first, AnsweredElsewhere) or isinstance(second, AnsweredElsewhere):
+        raise InvalidParameter("rows of many owners", "two tables in memory", "audit the model on tables of its own")
+    return attack(suspects[0].recipe, (first, second), make_streams(model.random_state), runs, confidence, parts)
 
 
 def attack(

@@ -18,9 +18,11 @@ from dpadmm.cli import (
     failures,
     fit_command,
     ledger_command,
+    network_command,
     plan_command,
     predict_command,
     schema_command,
+    silo_command,
     statement_command,
     tune_command,
     version_command,
@@ -54,6 +56,8 @@ app.command("evaluate", help=evaluate_command.HELP, epilog=CODES)(evaluate_comma
 app.command("statement", help=statement_command.HELP, epilog=CODES)(statement_command.statement)
 app.command("audit", help=audit_command.HELP, epilog=CODES)(audit_command.audit)
 app.add_typer(ledger_command.app, name="ledger")
+app.add_typer(network_command.app, name="network")
+app.add_typer(silo_command.app, name="silo")
 app.command("version", epilog=CODES)(version_command.version)
 
 

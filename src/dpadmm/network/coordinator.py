@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import DpadmmError, PrivacyError
+from dpadmm.errors import PrivacyError, Unreachable
 from dpadmm.network import handshake
 from dpadmm.network.journal import Journal, MemoryJournal
 from dpadmm.network.messages import (
@@ -30,12 +32,37 @@ from dpadmm.network.proposal import Proposal
 from dpadmm.network.signing import Sealed, Signer, opened
 from dpadmm.network.transports.base import Transport
 
-Observer = Callable[[str, str], None]
-"""Told what is done, and with whom."""
+
+@dataclass(frozen=True)
+class Exchanged:
+    """One message to every silo, and what came back: sizes and time, for progress and pictures.
+
+    Parameters
+    ----------
+    name : str
+        Of the message: "ask", for one.
+    number : int
+        Of the question, from 1 in a run; 0 where none was asked.
+    sent : int
+        Bytes to each silo.
+    received : mapping of str to int
+        Bytes from each.
+    seconds : float
+        Until the last had answered.
+    """
+
+    name: str
+    number: int
+    sent: int
+    received: Mapping[str, int]
+    seconds: float
 
 
-class SilosMissing(DpadmmError):
-    """Silos that did not answer in time. Nothing is lost: the run goes on when they are back."""
+Observer = Callable[[Exchanged], None]
+
+
+class SilosMissing(Unreachable):
+    """Silos that did not answer in time. The run goes on when they are back."""
 
 
 class SilosRefused(PrivacyError):
@@ -71,7 +98,7 @@ class Coordinator:
         epoch: int = 1,
         journal: Journal | None = None,
         patience: float = 60.0,
-        observe: Observer = lambda what, whom: None,
+        observe: Observer = lambda exchanged: None,
     ) -> None:
         self._proposal, self._signer, self._transport, self._epoch = proposal, signer, transport, epoch
         self._journal: Journal = MemoryJournal() if journal is None else journal
@@ -86,7 +113,6 @@ class Coordinator:
         ready = self._all(self._gathered(Acknowledgement, acknowledgements), Ready)
         if any(said.session != self._session for said in ready.values()):
             raise SilosRefused("Got a silo in another session. Expected one session of all. Start a new epoch.")
-        self._observe("open", "all")
 
     def ask(self, kind: str, at: tuple[Any, ...], coordinates: tuple[Any, ...], size: int) -> NDArray[np.int64]:
         """The sum of all silos' counts with all their noise; from the journal, if it was asked before."""
@@ -107,8 +133,7 @@ class Coordinator:
         if not self._session:
             return
         message = self._signer.seal(self._proposal.roster.coordinator_name, Close(self._session).content)
-        self._transport.exchange(dict.fromkeys(self._proposal.roster.names, message), self._patience)
-        self._observe("close", "all")
+        self._exchanged(Close.name, message)
 
     def _gathered(self, kind: type[Message], parts: tuple[bytes, ...]) -> Gathered:
         return Gathered(self._proposal.digest, self._epoch, kind.name, parts)
@@ -124,8 +149,7 @@ class Coordinator:
         """An authentic reply of the right kind from every silo; else the run pauses."""
         roster = self._proposal.roster
         raw = self._signer.seal(roster.coordinator_name, message.content)
-        self._observe(message.name, "all")
-        replies = self._transport.exchange(dict.fromkeys(roster.names, raw), self._patience)
+        replies = self._exchanged(message.name, raw)
         if refused := sorted(name for name, reply in replies.items() if reply == REFUSED):
             raise SilosRefused(
                 f"Got a refusal of {message.name!r} from {', '.join(refused)}. Expected an answer. Ask the owner, who "
@@ -138,6 +162,14 @@ class Coordinator:
                 "further cost."
             )
         return {name: self._authentic(name, reply, kind) for name, reply in replies.items()}
+
+    def _exchanged(self, name: str, raw: bytes) -> dict[str, bytes]:
+        began = time.monotonic()
+        replies = self._transport.exchange(dict.fromkeys(self._proposal.roster.names, raw), self._patience)
+        number = self._number if name == Ask.name else 0
+        sizes = {silo: len(reply) for silo, reply in replies.items()}
+        self._observe(Exchanged(name, number, len(raw), sizes, time.monotonic() - began))
+        return replies
 
     def _authentic(self, name: str, reply: bytes, kind: type[Message]) -> Sealed:
         sealed = opened(reply, {name: self._proposal.roster.silos[name]})

@@ -48,6 +48,8 @@ class Federation:
         See `Proposal`.
     seeded : bool
         Whether the noise can be repeated.
+    proposal : Proposal, optional
+        That the owners approved already; only its model is then fitted.
 
     Attributes
     ----------
@@ -76,10 +78,11 @@ class Federation:
         connect: Connect,
         spares: int = 0,
         seeded: bool = False,
+        proposal: Proposal | None = None,
     ) -> None:
         self.roster, self.n_rows, self.n_features = roster, n_rows, n_features
         self._connect, self._spares, self._seeded = connect, spares, seeded
-        self.proposal: Proposal | None = None
+        self._made, self.proposal = proposal, proposal
 
     @classmethod
     def embedded(
@@ -92,7 +95,7 @@ class Federation:
         seed: int | None = None,
         weather: Weather | None = None,
         patience: float = 3600.0,
-        observe: Observer = lambda what, whom: None,
+        observe: Observer = lambda exchanged: None,
     ) -> Federation:
         """All silos in this process, each with its own keys: to try what owners would do, as private as it would be.
 
@@ -140,15 +143,21 @@ class Federation:
         return cls(roster, total, sizes[0][1], connect, spares, seeded=seed is not None)
 
     @property
-    def empty_twin(self) -> NDArray[np.float64]:
-        """An array of as many features, and no row."""
-        return np.empty((0, self.n_features))
+    def empty_twin(self) -> Any:
+        """A table of as many features, and no row."""
+        names = None if self._made is None else self._made.feature_names
+        if names is None:
+            return np.empty((0, self.n_features))
+        import pandas as pd
+
+        return pd.DataFrame(columns=list(names))
 
     def for_model(self, estimator: Any, y: Any = None) -> FederatedTable:
         """What `fit` sees."""
         if y is not None:
             raise InvalidParameter("y beside a federation", "no y: owners keep their labels", "drop y")
-        self.proposal = Proposal.of(estimator, self.roster, self.n_rows, self.n_features, self._spares, self._seeded)
+        made = Proposal.of(estimator, self.roster, self.n_rows, self.n_features, self._spares, self._seeded)
+        self.proposal = made if self._made is None else approved(self._made, made)
         return FederatedTable(self.proposal, self._connect)
 
 
@@ -198,13 +207,21 @@ class FederatedTable:
         if plan.digest != self._proposal.plan.digest:
             raise PromiseBroken("Got another plan than was proposed. Expected that of the owners.")
         self._coordinator, self._transport = self._connect(self._proposal)
-        self._coordinator.open()
         return FederatedOracle(self._proposal, self._coordinator)
 
     def close(self) -> None:
         """All was asked."""
         self._coordinator.close()
         self._transport.close()
+
+
+def approved(proposal: Proposal, wanted: Proposal) -> Proposal:
+    """The proposal that was approved, if it is of this model."""
+    if (proposal.model, proposal.parameters) != (wanted.model, wanted.parameters):
+        raise InvalidParameter(
+            "another model than the owners approved", "the model of the proposal", "fit `proposal.estimator`"
+        )
+    return proposal
 
 
 def _named(tables: Sequence[Table] | Mapping[str, Table]) -> dict[str, Table]:
