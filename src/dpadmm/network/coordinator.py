@@ -149,7 +149,7 @@ class Coordinator:
         """An authentic reply of the right kind from every silo; else the run pauses."""
         roster = self._proposal.roster
         raw = self._signer.seal(roster.coordinator_name, message.content)
-        replies = self._exchanged(message.name, raw)
+        replies = self._exchanged(f"gathered {message.of}" if isinstance(message, Gathered) else message.name, raw)
         if refused := sorted(name for name, reply in replies.items() if reply == REFUSED):
             raise SilosRefused(
                 f"Got a refusal of {message.name!r} from {', '.join(refused)}. Expected an answer. Ask the owner, who "

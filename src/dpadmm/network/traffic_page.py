@@ -11,11 +11,12 @@ from dpadmm.network.proposal import Proposal
 from dpadmm.privacy.wording import rounded_up
 from dpadmm.report.styles import STYLES
 
-LANE, HEAD, ROW, LEFT = 150, 50, 26, 150
+LANE, HEAD, ROW, LEFT = 140, 50, 26, 190
 """Pixels between two parties, above the first message, between two messages, and before the first party."""
 WORDS = {
     "invite": ("the epoch begins", "hello: fresh key"),
-    "gathered": ("what all silos said", "seen; ledger charged"),
+    "gathered hello": ("all hellos", "seen"),
+    "gathered acknowledgement": ("all have seen them", "ready: ledger charged"),
     "ask": ("question {number}", "masked sum"),
     "close": ("the epoch is over", "secrets erased"),
 }
@@ -71,10 +72,8 @@ def picture(silos: Sequence[str], exchanges: Sequence[Exchanged]) -> str:
     width, height = LEFT + LANE * len(silos) + 40, HEAD + ROW * 2 * len(exchanges) + 20
     lanes = [_lane(place, name, height) for place, name in enumerate(("coordinator", *silos))]
     drawn = [part for place, each in enumerate(exchanges) for part in _exchange(place, each, silos)]
-    return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{len(exchanges)} exchanges">'
-        f"{''.join(lanes)}{''.join(drawn)}</svg>"
-    )
+    said = f'role="img" aria-label="{len(exchanges)} exchanges" font-family="sans-serif" font-size="11"'
+    return f'<svg viewBox="0 0 {width} {height}" width="{width}" {said}>{"".join((*lanes, *drawn))}</svg>'
 
 
 def _card(pair: tuple[str, str]) -> str:
