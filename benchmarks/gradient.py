@@ -24,6 +24,7 @@ from benchmarks.paths import COMPILED, NUMPY, on_path
 from benchmarks.processes import required
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, mapped, table
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch
 from dpadmm.rows.norms import row_norms
 
@@ -150,8 +151,8 @@ def speed_up(times: dict[str, float]) -> float:
 def gradient(rows: Table) -> Work:
     """The gradient sum that an oracle asks its rows for."""
     private = held(rows)
-    point, everything = start(private.point_shape), Batch(None)
-    return lambda: private.gradient_sum(point, CLIP, everything)
+    point, everything = start(private.space.point_shape), Batch(None)
+    return lambda: private.ask(ClippedGradient(CLIP), (point,), everything)
 
 
 def plain_gradient(rows: Table) -> Work:

@@ -11,7 +11,8 @@ from benchmarks.report import Row
 from benchmarks.tables import Table, held, table
 from dpadmm.declare.declaration import Declaration
 from dpadmm.declare.recipe import Recipe
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.problem.losses import Logistic
 from dpadmm.randomness import Streams, make_streams
@@ -39,7 +40,7 @@ def fit(rows: Table, batch_size: int, smoothing: Any = None, streams: Streams | 
     """`STEPS` iterations with a fresh oracle each time, as an oracle answers each planned query once."""
     private, streams = held(rows), streams or make_streams()
     recipe = planned(private, batch_size, smoothing)
-    return lambda: solve(recipe.solver, recipe.problem, PrivateOracle(private, recipe.plan, streams))
+    return lambda: solve(recipe.solver, recipe.problem, PrivateOracle(private, Gate(recipe.plan), streams))
 
 
 def planned(private: LocalRows, batch_size: int, smoothing: Any = None) -> Recipe:
@@ -48,7 +49,7 @@ def planned(private: LocalRows, batch_size: int, smoothing: Any = None) -> Recip
         budget=BUDGET,
         loss=Logistic(),
         n_rows=private.n_rows,
-        n_features=private.n_features - 1,
+        n_features=private.space.n_features - 1,
         penalty="l1",
         solver="dp-sadmm",
         sampler="fixed",

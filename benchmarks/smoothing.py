@@ -83,7 +83,7 @@ def noise(case: str, rows: Table, batch_size: int, rounds: int = 15) -> Row:
     times = turns(contestants, rounds)
     drawn = [1e9 * (long - short) / STEPS for long, short in zip(*times.values(), strict=True)]
     raw = {f"{name}_us": 1e6 * median(spent) / STEPS for name, spent in times.items()}
-    value = median(drawn) / held(rows).n_features
+    value = median(drawn) / held(rows).space.n_features
     return Row(
         "smoothing", case, "cryptographic noise in the loop, a value", value, "ns", 25.0, "at most", rows.note, raw
     )

@@ -11,7 +11,9 @@ from benchmarks.measure import Work, alternate
 from benchmarks.paths import COMPILED, on_path
 from benchmarks.report import Row
 from benchmarks.tables import Table, held, table
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import mechanism_of
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch
 from dpadmm.randomness import make_streams
 
@@ -48,8 +50,10 @@ class Parts:
         self._rows, self._streams = held(rows), make_streams()
         self._recipe = planned(self._rows, batch_size)
         (self._query,) = self._recipe.plan.queries
-        self._oracle = PrivateOracle(self._rows, self._recipe.plan, self._streams)
+        self._gate = Gate(self._recipe.plan)
+        self._mechanism = mechanism_of(self._gate, self._rows, self._streams)
         self._start = self._recipe.solver.init(self._recipe.problem)
+        self._question = ClippedGradient(self._query.clip_norm)
         self._total = self.sum()
         self._repeating = Repeating(self.release())
 
@@ -57,10 +61,10 @@ class Parts:
         return self._query.sampler.draw(self._rows.n_rows, self._streams.sampling)
 
     def sum(self) -> Any:
-        return self._rows.gradient_sum(self._start.x, self._query.clip_norm, self.draw())
+        return self._rows.ask(self._question, (self._start.x,), self.draw())
 
     def release(self) -> Any:
-        return self._oracle.release(self._query, self._query.clip_norm, self._total)
+        return self._mechanism.release(self._total, self._query, self._query.clip_norm, self._gate)
 
     def step(self) -> Any:
         return self._recipe.solver.update(self._start, self._recipe.problem, self._repeating)
@@ -72,7 +76,7 @@ class Repeating:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
-    def gradient(self, x: Any, kind: str = "gradient") -> Any:
+    def ask(self, kind: Any, *at: Any) -> Any:
         return self._answer
 
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from dpadmm import DPLogisticRegression
 from dpadmm.datasets import load
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import mechanism_of
 from dpadmm.privacy.arithmetic import Arithmetic, grid_exponent, slack, summation_error
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import ClippedGradient, Space
 from dpadmm.privacy.sampling import Everything
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
@@ -45,9 +46,9 @@ def release(arithmetic: Arithmetic, d: int) -> Callable[[], object]:
     plan = Plan(Budget(1.0, 1e-5), 1000, (query,), "gaussian", 1.0, "none", arithmetic)
     exact = LatticeSum(np.ones(d, dtype=np.int64), 2.0**-40)
     total = exact if arithmetic is Arithmetic.EXACT else np.ones(d)
-    rows = SimpleNamespace(n_rows=1000, point_shape=(d,))
-    oracle = PrivateOracle(rows, plan, make_streams())  # type: ignore[arg-type]
-    return lambda: oracle.release(query, 1.0, total)
+    rows, gate = SimpleNamespace(space=Space((d,), d)), Gate(plan)
+    mechanism = mechanism_of(gate, rows, make_streams())  # type: ignore[arg-type]
+    return lambda: mechanism.release(total, query, 1.0, gate)
 
 
 def plain(d: int) -> Callable[[], object]:

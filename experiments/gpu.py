@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.privacy.arithmetic import summation_error
-from dpadmm.privacy.questions import JointMoments, RowMoments
+from dpadmm.privacy.questions import (
+    ClippedGradient,
+    FeatureMoment,
+    GradientDifference,
+    JointMoments,
+    RowMoments,
+    SecondMoment,
+)
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.losses.base import Loss
@@ -30,6 +37,7 @@ from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.torch_rows import TorchRows, _margins
 from dpadmm.rows.torch_table import folded, pack_tensor, require_double_precision
+from tests.asking import EVERY_ROW, below_sums, moment_sums, row_moment_sums
 
 Array = NDArray[np.float64]
 Check = tuple[str, float, float]
@@ -68,23 +76,27 @@ def answers(device: str, n: int, d: int) -> Iterator[Check]:
     for loss in LOSSES:
         for name, rowmap in maps.items():
             here, there = both(raw, targets(loss, rng, n), loss, rowmap, device)
-            width = here.n_features
-            x, anchor = (rng.standard_normal(here.point_shape) for _ in range(2))
+            width = here.space.n_features
+            x, anchor = (rng.standard_normal(here.space.point_shape) for _ in range(2))
             matrix = np.linalg.qr(rng.standard_normal((width, width)))[0] * rng.uniform(0.5, 2, width)
             spiked = SpikedMap(rng.uniform(0.5, 2, width), rng.standard_normal(width), 3.0)
             drawn = Batch(rng.permutation(n)[: n // 2], rng.integers(0, 2, n // 2).astype(float))
             moments, parts = JointMoments(0.3, loss.outputs, 0.5), RowMoments(1.0, 0.1, 0.1, loss.outputs, 0.5)
             questions: dict[str, Callable[[Any], Any]] = {
-                "gradient": lambda rows, x=x: rows.gradient_sum(x, CLIP, Batch(None)),
-                "mini-batch": lambda rows, x=x, drawn=drawn: rows.gradient_sum(x, CLIP, drawn),
-                "difference": lambda rows, x=x, a=anchor: rows.difference_sum(x, a, CLIP, 0.1, Batch(None)),
-                "coordinates": lambda rows, x=x, m=matrix: rows.transformed(m).gradient_sum(x, CLIP, Batch(None)),
-                "spiked": lambda rows, x=x, s=spiked: rows.transformed(s).gradient_sum(x, CLIP, Batch(None)),
-                "second moment": lambda rows, m=matrix: rows.transformed(m).second_moment_sum(),
-                "moments": lambda rows, s=moments: rows.moment_sums(s),
-                "row moments": lambda rows, s=parts: rows.row_moment_sums(s),
-                "feature moment": lambda rows: rows.feature_moment_sum(),
-                "counts": lambda rows, d=d: rows.below_sums(np.zeros((2, d))),
+                "gradient": lambda rows, x=x: rows.ask(ClippedGradient(CLIP), (x,), Batch(None)),
+                "mini-batch": lambda rows, x=x, drawn=drawn: rows.ask(ClippedGradient(CLIP), (x,), drawn),
+                "difference": lambda rows, x=x, a=anchor: rows.ask(
+                    GradientDifference(2 * CLIP), (x, a, 0.1), Batch(None)
+                ),
+                "coordinates": lambda rows, x=x, m=matrix: rows.transformed(m).ask(
+                    ClippedGradient(CLIP), (x,), Batch(None)
+                ),
+                "spiked": lambda rows, x=x, s=spiked: rows.transformed(s).ask(ClippedGradient(CLIP), (x,), Batch(None)),
+                "second moment": lambda rows, m=matrix: rows.transformed(m).ask(SecondMoment(), (), EVERY_ROW),
+                "moments": lambda rows, s=moments: moment_sums(rows, s),
+                "row moments": lambda rows, s=parts: row_moment_sums(rows, s),
+                "feature moment": lambda rows: rows.ask(FeatureMoment(), (), EVERY_ROW),
+                "counts": lambda rows, d=d: below_sums(rows, np.zeros((2, d))),
             }
             for what, ask in questions.items():
                 yield f"{loss.name} {name} {what}", distance(ask(here), ask(there)), 1e-10
@@ -103,7 +115,7 @@ def movements(device: str, n: int) -> Iterator[Check]:
             other[0] = -X[0]
             tables = ((X, y), (other, np.r_[other_y[:1], y[1:]]))
             pair = [both(*table, loss, RowMap(), device)[1] for table in tables]
-            sums = [rows.gradient_sum(x, CLIP, Batch(None)) for rows in pair]
+            sums = [rows.ask(ClippedGradient(CLIP), (x,), Batch(None)) for rows in pair]
             worst = max(worst, float(np.linalg.norm(sums[0] - sums[1])) / CLIP)
         yield f"{loss.name} moved by a replaced row", worst, 2.0 * (1 + summation_error(n, 4))
 
@@ -162,12 +174,12 @@ def timings(device: str, quick: bool) -> Iterator[tuple[str, float, float]]:
         name = f"{n} × {d} {loss.name}, {np.dtype(dtype)}"
         X, y = rng.random((n, d), dtype=np.float32).astype(dtype), targets(loss, rng, n)
         here, there = both(X, y, loss, RowMap(), device)
-        x = np.zeros(here.point_shape)
+        x = np.zeros(here.space.point_shape)
         batch = Batch(rng.permutation(n)[:1000])
         questions: dict[str, Callable[[Any], Any]] = {
-            "gradient": lambda rows, x=x: rows.gradient_sum(x, CLIP, Batch(None)),
-            "mini-batch of 1000": lambda rows, x=x, batch=batch: rows.gradient_sum(x, CLIP, batch),
-            "second moment": lambda rows: rows.second_moment_sum(),
+            "gradient": lambda rows, x=x: rows.ask(ClippedGradient(CLIP), (x,), Batch(None)),
+            "mini-batch of 1000": lambda rows, x=x, batch=batch: rows.ask(ClippedGradient(CLIP), (x,), batch),
+            "second moment": lambda rows: rows.ask(SecondMoment(), (), EVERY_ROW),
         }
         for what, ask in questions.items():
             yield f"{what}, {name}", _milliseconds(here, ask), _milliseconds(there, ask)

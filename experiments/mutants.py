@@ -24,7 +24,9 @@ from dpadmm.audit.saved_model import attack_all
 from dpadmm.audit.search_attack import RowScores
 from dpadmm.estimators.search.row_split import RowPart
 from dpadmm.estimators.search.trial import Bench
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.mechanisms import Exact, Granular
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation import PrivateQuantileClipper
 from dpadmm.privacy import arithmetic, plan_cache
 from dpadmm.privacy.accountants import iteration
@@ -33,7 +35,17 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger.payment import Payment
 from dpadmm.privacy.plan import Plan, Request
-from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureCurvature, FeatureMoment, JointMoments
+from dpadmm.privacy.questions import (
+    CURVATURE,
+    FEATURE_MOMENT,
+    GRADIENT,
+    QUANTILE_COUNTS,
+    ClippedGradient,
+    CountsBelow,
+    FeatureCurvature,
+    FeatureMoment,
+    JointMoments,
+)
 from dpadmm.privacy.sampling import Everything, Poisson, Sampler, TruncatedPoisson, WithoutReplacement
 from dpadmm.privacy.selection import Repetitions
 from dpadmm.problem import Logistic, Squared
@@ -77,8 +89,12 @@ class Mutant:
 
 @contextmanager
 def no_clip() -> Iterator[None]:
-    honest = LocalRows.gradient_sum
-    with patch.object(LocalRows, "gradient_sum", lambda rows, x, clip, batch: honest(rows, x, np.inf, batch)):
+    honest = LocalRows.WAYS[ClippedGradient]
+
+    def unclipped(rows: Any, question: Any, at: Any, batch: Any) -> Any:
+        return honest(rows, replace(question, clip=np.inf), at, batch)
+
+    with patch.dict(LocalRows.WAYS, {ClippedGradient: unclipped}):
         yield
 
 
@@ -91,35 +107,36 @@ def no_curvature_clip() -> Iterator[None]:
 @contextmanager
 def less_noise(factor: float) -> Iterator[None]:
     """On every release, and on every visit of a hidden pass."""
-    honest_release, honest_pass = PrivateOracle.release, LocalRows.noisy_pass
-
-    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        quiet = replace(query, noise_multiplier=factor * query.noise_multiplier)
-        return honest_release(oracle, quiet, clip_norm, total)
+    honest_pass = LocalRows.noisy_pass
 
     def noisy_pass(rows: Any, program: Any, state: Any, clip_norm: float, order: Any, noise: Any, grid: float) -> Any:
         return honest_pass(rows, program, state, clip_norm, order, lambda visits: factor * noise(visits), grid)
 
     with (
-        patch.object(PrivateOracle, "release", release),
+        patch.object(Granular, "release", scaled_noise(Granular, factor)),
+        patch.object(Exact, "release", scaled_noise(Exact, factor)),
         patch.object(LocalRows, "noisy_pass", noisy_pass),
-        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
     ):
         yield
+
+
+def scaled_noise(mechanism: type[Any], factor: float, kind: str | None = None) -> Callable[..., Any]:
+    """The release of a mechanism with so many times its noise, on queries of one kind or on all."""
+    honest = mechanism.release
+
+    def release(made: Any, total: Any, query: Any, clip: float, gate: Any) -> Any:
+        scaled = query.noise_multiplier * (factor if kind in (None, query.kind) else 1.0)
+        return honest(made, total, replace(query, noise_multiplier=scaled), clip, gate)
+
+    return release
 
 
 @contextmanager
 def less_noise_on(kind: str, factor: float) -> Iterator[None]:
     """On the releases of one kind of query."""
-    honest = PrivateOracle.release
-
-    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        quiet = query.noise_multiplier * (factor if query.kind == kind else 1.0)
-        return honest(oracle, replace(query, noise_multiplier=quiet), clip_norm, total)
-
     with (
-        patch.object(PrivateOracle, "release", release),
-        patch.object(PrivateOracle, "require_promise_kept", lambda oracle: None),
+        patch.object(Granular, "release", scaled_noise(Granular, factor, kind)),
+        patch.object(Exact, "release", scaled_noise(Exact, factor, kind)),
     ):
         yield
 
@@ -170,13 +187,13 @@ def half_the_reach(kind: type[Any]) -> Iterator[None]:
 
 @contextmanager
 def bare_second_moment() -> Iterator[None]:
-    honest = PrivateOracle.release
+    honest = Granular.release
 
-    def release(oracle: Any, query: Any, clip_norm: float, total: Any) -> Any:
-        noisy = honest(oracle, query, clip_norm, total)
+    def release(mechanism: Any, total: Any, query: Any, clip: float, gate: Any) -> Any:
+        noisy = honest(mechanism, total, query, clip, gate)
         return noisy if query.kind != "moments" else np.concatenate([noisy[:1], total[1:] / query.denominator])
 
-    with patch.object(PrivateOracle, "release", release):
+    with patch.object(Granular, "release", release):
         yield
 
 
@@ -305,16 +322,16 @@ def bound_of_oracles(
 
 
 def with_plan(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracle]:
-    return lambda rows, streams: PrivateOracle(rows, plan, streams)
+    return lambda rows, streams: PrivateOracle(rows, Gate(plan), streams)
 
 
 def first_answer(oracle: PrivateOracle) -> float:
-    return float(oracle.gradient(np.zeros(1))[0])
+    return float(oracle.ask(GRADIENT, np.zeros(1))[0])
 
 
 def gap_of_answers(oracle: PrivateOracle) -> float:
     """At the second point no gradient depends on the target: noise used twice cancels."""
-    there = float(oracle.gradient(np.full(1, 1e6))[0])
+    there = float(oracle.ask(GRADIENT, np.full(1, 1e6))[0])
     return first_answer(oracle) - there
 
 
@@ -331,22 +348,23 @@ class RepeatedNoise:
 def with_reused_noise(plan: Plan) -> Callable[[LocalRows, Streams], PrivateOracle]:
     def make(rows: LocalRows, streams: Streams) -> PrivateOracle:
         repeating: Any = SimpleNamespace(noise=RepeatedNoise(streams), sampling=streams.sampling)
-        return PrivateOracle(rows, plan, repeating)
+        return PrivateOracle(rows, Gate(plan), repeating)
 
     return make
 
 
-class Realised(PrivateOracle):
-    """Divides by the size of the batch that was drawn."""
+class Realised:
+    """Rows whose sum is divided by the size of the batch that was drawn."""
 
-    def gradient(self, x: Any, kind: str = "gradient") -> Any:
-        query = self._admit(kind, x)
-        batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
-        total = self._rows.gradient_sum(x, query.clip_norm, batch)
-        drawn = len(batch.rows) if batch.rows is not None else self._rows.n_rows
+    def __init__(self, rows: LocalRows, query: Any) -> None:
+        self._rows, self._query = rows, query
+        self.n_rows, self.space = rows.n_rows, rows.space
+
+    def ask(self, question: Any, at: Any, batch: Any) -> Any:
+        total, drawn = self._rows.ask(question, at, batch), len(batch.rows)
         # Every batch of equal records has the same mean, whatever its size: no row hides behind the others.
-        mean = total / drawn if drawn else total - query.clip_norm
-        return self.release(query, query.clip_norm, mean * query.denominator)
+        mean = total / drawn if drawn else total - self._query.clip_norm
+        return mean * self._query.denominator
 
 
 def with_other_sampler(plan: Plan, sampler: Sampler) -> Callable[[LocalRows, Streams], PrivateOracle]:
@@ -363,7 +381,9 @@ def reused_noise(runs: int) -> Verdict:
 def realised_batch(runs: int) -> Verdict:
     plan = gradient_plan(Poisson(0.1), 20, delta=0.01)
     tables = contributions(1, *[-1] * 19), contributions(-1, *[-1] * 19)
-    return of_oracle(plan, tables, first_answer, lambda rows, streams: Realised(rows, plan, streams))(runs)
+    make = with_plan(plan)
+    realised = lambda rows, streams: make(Realised(rows, plan.queries[0]), streams)  # type: ignore[arg-type]  # noqa: E731
+    return of_oracle(plan, tables, first_answer, realised)(runs)
 
 
 def fixed_size_as_poisson(runs: int) -> Verdict:
@@ -379,7 +399,7 @@ def curvature_without_clip(runs: int) -> Verdict:
     tables = [LocalRows(np.vstack([row, np.zeros((ROWS - 1, 2))]), np.ones(ROWS), Logistic()) for row in np.eye(2)]
 
     def balance(oracle: PrivateOracle) -> float:
-        first, second = oracle.feature_curvature(np.zeros(2), np.full(2, 16.0))
+        first, second = oracle.ask(CURVATURE, np.zeros(2), np.full(2, 16.0))
         return float(first - second)
 
     def bound() -> float:
@@ -415,12 +435,12 @@ def of_step(
 
 
 def balance_of_moments(oracle: PrivateOracle) -> float:
-    moment = oracle.feature_moment()
+    moment = oracle.ask(FEATURE_MOMENT)
     return float(moment[0, 0] - moment[1, 1])
 
 
 def sum_of_shares(oracle: PrivateOracle) -> float:
-    return float(oracle.shares_below(np.zeros((1, 2))).sum())
+    return float(oracle.ask(QUANTILE_COUNTS, np.zeros((1, 2))).sum())
 
 
 def best_scores(label: int, noise: float, runs: int) -> list[float]:

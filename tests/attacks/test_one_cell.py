@@ -158,7 +158,7 @@ def facts(rows):
 def read(model, X, y):
     """Rows as the oracle would hold them, or the words of the refusal."""
     try:
-        rows = model.prepare(X, y).rows
+        rows = model.prepare(X, y)[1]
     except DpadmmError as refusal:
         return str(refusal)
     except Exception as problem:
@@ -356,7 +356,7 @@ def test_partitions_of_dask():
 
     def seen(X, y):
         try:
-            return facts(kept(MODELS["logistic"]().prepare(X, y).rows))
+            return facts(kept(MODELS["logistic"]().prepare(X, y)[1]))
         except DpadmmError as refusal:
             return str(refusal)
 

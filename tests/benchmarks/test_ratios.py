@@ -17,10 +17,12 @@ from benchmarks import cold, gradient, iteration, memory, smoothing
 from benchmarks.processes import required
 from benchmarks.tables import Table, simulated, simulated_sparse, uneven
 from dpadmm import kernels
+from dpadmm.privacy.questions import FeatureMoment
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.asking import EVERY_ROW
 
 ATTEMPTS = 3
 
@@ -60,7 +62,7 @@ def test_moments_and_coordinates_of_sparse_rows() -> None:
     def seconds(packed: PackedRows) -> float:
         rows = LocalRows(packed, np.ones(X.n_rows, np.int8), Logistic())
         start = process_time()
-        rows.feature_moment_sum()
+        rows.ask(FeatureMoment(), (), EVERY_ROW)
         rows.transformed(matrix)
         return process_time() - start
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpadmm.oracles.exact import ExactOracle
+from dpadmm.oracles.noiseless import NoiselessOracle
 from dpadmm.privacy.sampling import WithoutReplacement
 from dpadmm.problem.constraints import Constraint
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
@@ -81,7 +81,7 @@ def test_reaches_the_optimum_with_an_exact_oracle(solver: str, name: str) -> Non
         pytest.skip("a proximal baseline takes penalties on the coefficients only")
     X, y = rows(), targets(rows())
     optimum = objective(problem, X, y, solve_exactly(problem, X, y))
-    solution = run(SOLVERS[solver], problem, ExactOracle(LocalRows(X, y, problem.loss)))
+    solution = run(SOLVERS[solver], problem, NoiselessOracle(LocalRows(X, y, problem.loss)))
     assert objective(problem, X, y, solution.coefficients) - optimum < 1e-6
 
 
@@ -97,7 +97,7 @@ def test_strongly_convex_schedules_reach_the_optimum(solver: str, constraint: Co
     problem = Problem(Logistic(), L1(0.01), constraint, ridge=0.1)
     X, y = rows(), binary(rows())
     optimum = objective(problem, X, y, solve_exactly(problem, X, y))
-    solution = run(STRONG[solver], problem, ExactOracle(LocalRows(X, y, problem.loss)))
+    solution = run(STRONG[solver], problem, NoiselessOracle(LocalRows(X, y, problem.loss)))
     assert objective(problem, X, y, solution.coefficients) - optimum < 1e-6
 
 
@@ -111,7 +111,7 @@ def test_svrg_admm_beats_stoc_admm_on_mini_batches() -> None:
         ("stoc", SADMM(6000, 0.5, averaging="tail")),
         ("svrg", VRADMM(100, 60, 0.5, rate=1 / 12, gradient_clip=1.0, averaging="last")),
     ):
-        oracle = ExactOracle(LocalRows(X, y, problem.loss), WithoutReplacement(10, N_ROWS), random_state=0)
+        oracle = NoiselessOracle(LocalRows(X, y, problem.loss), WithoutReplacement(10, N_ROWS), random_state=0)
         gaps[name] = objective(problem, X, y, run(solver, problem, oracle).coefficients) - optimum
     assert gaps["stoc"] < 1e-2
     assert gaps["svrg"] < 1e-6

@@ -1,7 +1,7 @@
 """Fit a model with every answer replaced by data-independent noise, and write down all that an outsider could see.
 
 If two tables with the same public description then differ in anything written down, some data left the oracle by
-another way than `release` and `release_state`.
+another way than a mechanism and the last state of hidden passes.
 """
 
 from __future__ import annotations
@@ -16,54 +16,47 @@ from unittest import mock
 import numpy as np
 from scipy import sparse
 
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.hidden_walk import Walk
+from dpadmm.oracles.mechanisms import Exact, Granular
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.rows.lattice_sum import LatticeSum
 from dpadmm.solvers.base import SOLVERS
 
 
 class Stub:
-    """Stands for `PrivateOracle.release`: counts like it, and returns numbers that no data entered."""
+    """Stands for the `release` of a mechanism: its answers are numbers that no data entered."""
 
     def __init__(self, seed=0, scale=0.3):
         self._rng, self._scale = np.random.default_rng(seed), scale
         self.queries = []
 
-    def release(self, oracle, query, clip_norm, total):
-        oracle._count(query)
+    def release(self, mechanism, total, query, clip_norm, gate):
         # The lattice of an exact sum is public, so it must be the same for every table.
         kind = total.units.tobytes() if isinstance(total, LatticeSum) else str(total.dtype)
         self.queries.append(("released", query.kind, clip_norm, total.shape, kind))
         return self._scale * self._rng.standard_normal(total.shape) + 0.01
 
-    def release_state(self, oracle, query, state):
-        """Stands for `PrivateOracle.release_state`."""
-        self.queries.append(("released", query.kind, *((block.shape, str(block.dtype)) for block in state)))
+    def release_state(self, state):
+        """Stands for what leaves of hidden passes."""
+        self.queries.append(("released", *((block.shape, str(block.dtype)) for block in state)))
         return tuple(self._scale * self._rng.standard_normal(block.shape) + 0.01 for block in state)
 
     @contextlib.contextmanager
     def installed(self):
-        gradient, difference = PrivateOracle.gradient, PrivateOracle.difference
+        ask, last_state = PrivateOracle.ask, Walk.last_state
 
-        def watched_gradient(oracle, x, kind="gradient"):
-            self.queries.append(("gradient", np.array(x).tobytes(), kind))
-            return gradient(oracle, x, kind)
+        def watched(oracle, kind, *at):
+            self.queries.append(("asked", kind, *(np.array(value).tobytes() for value in at)))
+            return ask(oracle, kind, *at)
 
-        def watched_difference(oracle, x, anchor, clip_norm, kind="difference"):
-            self.queries.append(("difference", np.array(x).tobytes(), np.array(anchor).tobytes(), clip_norm, kind))
-            return difference(oracle, x, anchor, clip_norm, kind)
-
-        curvature = PrivateOracle.feature_curvature
-
-        def watched_curvature(oracle, x, weights):
-            self.queries.append(("curvature", np.array(x).tobytes(), np.array(weights).tobytes()))
-            return curvature(oracle, x, weights)
+        def released(mechanism, *given):
+            return self.release(mechanism, *given)
 
         with (
-            mock.patch.object(PrivateOracle, "feature_curvature", watched_curvature),
-            mock.patch.object(PrivateOracle, "release", lambda *args: self.release(*args)),
-            mock.patch.object(PrivateOracle, "release_state", lambda *args: self.release_state(*args)),
-            mock.patch.object(PrivateOracle, "gradient", watched_gradient),
-            mock.patch.object(PrivateOracle, "difference", watched_difference),
+            mock.patch.object(PrivateOracle, "ask", watched),
+            mock.patch.object(Granular, "release", released),
+            mock.patch.object(Exact, "release", released),
+            mock.patch.object(Walk, "last_state", lambda *given: self.release_state(last_state(*given))),
         ):
             yield self
 

@@ -15,7 +15,7 @@ import dpadmm
 from dpadmm.audit.leaky_algorithms import PrintedMPADMM, PrintedSADMM, PrintedVRADMM
 from dpadmm.audit.lower_bound import epsilon_lower_bound
 from dpadmm.errors import CannotCertify, InvalidParameter
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.mechanisms import Granular
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.printed_noise import legacy_paper_sigma
 from dpadmm.privacy.sampling import Poisson, TruncatedPoisson, WithoutReplacement
@@ -25,6 +25,7 @@ from dpadmm.solvers import run
 from dpadmm.solvers.mpadmm import MPADMM
 from dpadmm.solvers.sadmm import SADMM
 from dpadmm.solvers.vradmm import VRADMM
+from tests.asking import less_noise, private, private_with
 
 from . import toys
 
@@ -194,25 +195,19 @@ class TestMutantsAreCaught:
     """Each breaks one line of the oracle, the sampler, the clipping or the accounting, and the audit says so."""
 
     def test_half_the_noise(self):
-        class Quiet(PrivateOracle):
-            def release(self, query, clip_norm, total):
-                return super().release(replace(query, noise_multiplier=query.noise_multiplier / 2), clip_norm, total)
-
-        bound = toys.audit(toys.antipodal(8), toys.make_plan("full", 8, 8), toys.ask_gradients(), TRIALS, oracle=Quiet)
+        plan, quiet = toys.make_plan("full", 8, 8), private_with(less_noise(2))
+        bound = toys.audit(toys.antipodal(8), plan, toys.ask_gradients(), TRIALS, oracle=quiet)
         assert bound.epsilon > 1.5
 
     def test_no_clip(self):
-        class Unclipped(PrivateOracle):
-            def __init__(self, rows, plan, streams):
-                wide = SimpleNamespace(
-                    n_rows=rows.n_rows,
-                    point_shape=rows.point_shape,
-                    gradient_sum=lambda x, clip, batch: rows.gradient_sum(x, 5 * clip, batch),
-                )
-                super().__init__(wide, plan, streams)
+        def unclipped(rows, plan, streams):
+            def ask(question, at, batch):
+                return rows.ask(replace(question, clip=5 * question.clip), at, batch)
+
+            return private(SimpleNamespace(n_rows=rows.n_rows, space=rows.space, ask=ask), plan, streams)
 
         plan = toys.make_plan("poisson", 8, 4)
-        assert toys.audit(toys.antipodal(8), plan, toys.ask_gradients(), 5_000, oracle=Unclipped).epsilon > 3
+        assert toys.audit(toys.antipodal(8), plan, toys.ask_gradients(), 5_000, oracle=unclipped).epsilon > 3
 
     def test_twice_the_sampling_rate(self):
         plan = _with_sampler(toys.make_plan("poisson", 8, 4), Poisson(1.0))
@@ -246,28 +241,30 @@ class TestMutantsAreCaught:
         assert toys.audit(toys.antipodal(20, others=-1.0), wrong, toys.ask_gradients(), 10_000).epsilon > 2
 
     def test_noiseless_snapshot(self):
-        class Bare(PrivateOracle):
-            def release(self, query, clip_norm, total):
-                noisy = super().release(query, clip_norm, total)
+        class Bare(Granular):
+            def release(self, total, query, clip, gate):
+                noisy = super().release(total, query, clip, gate)
                 return total / query.denominator if query.kind == "snapshot" else noisy
 
         plan = toys.make_vr_plan("poisson", 8, 4)
-        assert toys.audit(toys.tilted(8), plan, toys.ask_vr(), 3_000, oracle=Bare).epsilon > 4
+        assert toys.audit(toys.tilted(8), plan, toys.ask_vr(), 3_000, oracle=private_with(Bare)).epsilon > 4
 
     def test_mean_over_the_realised_batch(self):
-        class Realised(PrivateOracle):
-            def gradient(self, x, kind="gradient"):
-                query = self._admit(kind, x)
-                batch = query.sampler.draw(self._rows.n_rows, self._streams.sampling)
-                total = self._rows.gradient_sum(x, query.clip_norm, batch)
+        def realised(rows, plan, streams):
+            (query,) = plan.queries
+
+            def ask(question, at, batch):
+                total = rows.ask(question, at, batch)
                 # Every batch of equal records has the same mean, whatever its size: no row hides behind the others.
                 mean = total / len(batch.rows) if len(batch.rows) else total - query.clip_norm
-                return self.release(query, query.clip_norm, mean * query.denominator)
+                return mean * query.denominator
+
+            return private(SimpleNamespace(n_rows=rows.n_rows, space=rows.space, ask=ask), plan, streams)
 
         plan = toys.make_plan("poisson", 20, 2, budget=(1.0, 0.01))
         tables = toys.antipodal(20, others=-1.0)
         assert toys.audit(tables, plan, toys.ask_gradients(), 10_000).epsilon <= 1.0
-        assert toys.audit(tables, plan, toys.ask_gradients(), 10_000, oracle=Realised).epsilon > 1.3
+        assert toys.audit(tables, plan, toys.ask_gradients(), 10_000, oracle=realised).epsilon > 1.3
 
 
 def _with_sampler(plan, sampler):

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions import FeatureCurvature, JointMoments, SecondMoment
+from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
@@ -24,6 +24,7 @@ from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import as_numbers
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.asking import EVERY_ROW, moment_sums
 
 ALL = Batch(None)
 CAP = 0.37
@@ -59,7 +60,7 @@ class Joint:
 
     def value(self, row, number, free, dtype):
         return np.concatenate(
-            [part.ravel() for part in table(row, number, self.classes, dtype).moment_sums(self.statistic)]
+            [part.ravel() for part in moment_sums(table(row, number, self.classes, dtype), self.statistic)]
         )
 
     free = 0
@@ -81,7 +82,9 @@ class Gradient:
     def value(self, row, number, free, dtype):
         matrix, point = 3 * free[: D * D].reshape(D, D), 3 * free[D * D :]
         point = point if self.classes == 2 else point.reshape(D, self.classes)
-        return table(row, number, self.classes, dtype).transformed(matrix).gradient_sum(point, CAP, ALL).ravel()
+        return (
+            table(row, number, self.classes, dtype).transformed(matrix).ask(ClippedGradient(CAP), (point,), ALL).ravel()
+        )
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,9 @@ class Whitened:
         return relation.record_distance * SecondMoment().reach(relation)
 
     def value(self, row, number, free, dtype):
-        return table(row, number, 2, dtype).transformed(3 * free.reshape(D, D)).second_moment_sum().ravel()
+        return (
+            table(row, number, 2, dtype).transformed(3 * free.reshape(D, D)).ask(SecondMoment(), (), EVERY_ROW).ravel()
+        )
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ class Curvature:
         return 3 * free[:D], 100 * np.exp(np.clip(free[D:], -20, 20))
 
     def value(self, row, number, free, dtype):
-        return table(row, number, 2, dtype).curvature_sum(*self.asked(free))
+        return table(row, number, 2, dtype).ask(FeatureCurvature(), tuple(self.asked(free)), EVERY_ROW)
 
 
 def moved(query, relation, numbers, v, dtype):
@@ -185,7 +190,7 @@ def test_feature_curvature(relation, dtype):
 def test_feature_curvature_attains_its_bound(relation):
     """Rows with disjoint supports at the origin; one of them, gone."""
     tables = [LocalRows(row[None], np.ones(1), Logistic()) for row in np.eye(D)[:2]]
-    first, second = (rows.curvature_sum(np.zeros(D), np.full(D, 4.0)) for rows in tables)
+    first, second = (rows.ask(FeatureCurvature(), (np.zeros(D), np.full(D, 4.0)), EVERY_ROW) for rows in tables)
     gone = second if relation is Relation.REPLACE_ONE else np.zeros(D)
     assert np.linalg.norm(first - gone) == pytest.approx(Curvature().bound(relation), rel=2e-6)
 
@@ -250,7 +255,9 @@ def test_feature_curvature_of_extreme_rows_and_weights(held, row_norm, intercept
     with np.errstate(all="ignore"):
         rows = [HELD[held](row[None], rowmap) for row in EXTREME]
         for x, weight in product(points, weights):
-            sums = [as_numbers(row.curvature_sum(x, weight)).astype(np.longdouble) for row in rows]
+            sums = [
+                as_numbers(row.ask(FeatureCurvature(), (x, weight), EVERY_ROW)).astype(np.longdouble) for row in rows
+            ]
             assert all(np.isfinite(found).all() and (found >= 0).all() for found in sums)
             assert max(np.sqrt((found**2).sum()) for found in sums) <= 1
             assert max(((one - other) ** 2).sum() for one, other in combinations(sums, 2)) <= 2
@@ -267,9 +274,9 @@ def test_moments_of_extreme_rows_that_stay_sparse(row_norm, intercept, engine):
         packed = [PackedRows.of(rowmap, sparse.csr_matrix(np.concatenate([row, np.zeros(97)]))) for row in EXTREME]
         rows = [LocalRows(each, np.ones(1), Logistic(), row_norm) for each in packed]
         assert all(each._pairs_are_few() for each in rows)
-        sums = [np.concatenate([part.ravel() for part in each.moment_sums(query.statistic)]) for each in rows]
+        sums = [np.concatenate([part.ravel() for part in moment_sums(each, query.statistic)]) for each in rows]
         turned = [each.transformed(matrix) for each in rows]
-        moments = [each.second_moment_sum().ravel() for each in turned]
+        moments = [each.ask(SecondMoment(), (), EVERY_ROW).ravel() for each in turned]
     for found, relation, bound in (
         *((sums, relation, query.bound(relation)) for relation in Relation),
         *((moments, relation, Whitened().bound(relation)) for relation in Relation),
@@ -297,7 +304,7 @@ def test_the_search_finds_a_bound_that_is_too_small(relation, query):
         rows = rows.transformed(3 * free[: D * D].reshape(D, D))
         if isinstance(query, Whitened):
             return (rows._X.T @ rows._X).ravel()
-        return rows.gradient_sum(3 * free[D * D :], np.inf, ALL)
+        return rows.ask(ClippedGradient(np.inf), (3 * free[D * D :],), ALL)
 
     loose = type("Loose", (), {"free": query.free, "value": staticmethod(unclipped)})
     assert farthest(loose, relation, np.float64, starts=2) > 1.5 * query.bound(relation)

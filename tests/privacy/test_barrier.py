@@ -21,12 +21,24 @@ from scipy.stats import chi2, norm
 
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import DpadmmError, PrivacyError, PromiseBroken, QueryRefused
-from dpadmm.oracles.base import LARGEST_POINT, PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.plan_facts import query_facts
-from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, SecondMoment
+from dpadmm.privacy.questions import (
+    CURVATURE,
+    DIFFERENCE,
+    GRADIENT,
+    SNAPSHOT,
+    ClippedGradient,
+    FeatureCurvature,
+    Kind,
+    SecondMoment,
+    Space,
+)
+from dpadmm.privacy.questions.base import LARGEST_POINT
 from dpadmm.privacy.sampling import Everything, make_sampler
 from dpadmm.privacy.wording import sentence
 from dpadmm.problem import L1, Constraint, HuberisedHinge, Logistic, Problem, Softmax, Squared
@@ -35,6 +47,7 @@ from dpadmm.rows.local import LocalRows
 from dpadmm.solvers import SOLVERS, Setting, run
 from dpadmm.solvers.full_admm import FullADMM
 from dpadmm.solvers.vradmm import VRADMM
+from tests.asking import EVERY_ROW, answering
 
 from . import toys
 
@@ -44,12 +57,10 @@ X0 = np.zeros(2)
 class Untouchable:
     """Rows that may not be read."""
 
-    n_rows, n_features, point_shape = 8, 2, (2,)
+    n_rows, space = 8, Space((2,), 2)
 
-    def gradient_sum(self, *args):
+    def ask(self, question, at, batch):
         raise AssertionError("a row was read")
-
-    difference_sum = curvature_sum = gradient_sum
 
 
 @pytest.fixture
@@ -58,45 +69,45 @@ def plan():
 
 
 def oracle(plan, rows=None):
-    return PrivateOracle(toys.tilted(8)[0] if rows is None else rows, plan, make_streams(0))
+    return PrivateOracle(toys.tilted(8)[0] if rows is None else rows, Gate(plan), make_streams(0))
 
 
 class TestRefusals:
     def test_the_query_after_the_last(self, plan):
         asked = oracle(plan)
-        asked.gradient(X0, "snapshot")
+        asked.ask(SNAPSHOT, X0)
         with pytest.raises(QueryRefused, match="all 1 planned"):
-            asked.gradient(X0, "snapshot")
-        asked.difference(X0 + 1, X0, 0.5)
+            asked.ask(SNAPSHOT, X0)
+        asked.ask(DIFFERENCE, X0 + 1, X0, 0.5)
         with pytest.raises(QueryRefused):
-            asked.difference(X0 + 1, X0, 0.5)
+            asked.ask(DIFFERENCE, X0 + 1, X0, 0.5)
 
     def test_a_difference_that_reads_nothing_still_counts(self, plan):
         asked = oracle(plan, Untouchable())
-        assert not asked.difference(X0, X0, 0.0).any()
+        assert not asked.ask(DIFFERENCE, X0, X0, 0.0).any()
         with pytest.raises(QueryRefused):
-            asked.difference(X0, X0, 0.0)
+            asked.ask(DIFFERENCE, X0, X0, 0.0)
 
     def test_unknown_kinds(self, plan):
         for kind in ("gradient", "hessian", ""):
             with pytest.raises(QueryRefused, match="contains no"):
-                oracle(plan, Untouchable()).gradient(X0, kind)
+                oracle(plan, Untouchable()).ask(Kind(kind), X0)
 
     @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.nan, math.inf, 5e-324 * 0])
     def test_queries_without_noise(self, plan, multiplier):
         silent = replace(plan, queries=tuple(replace(query, noise_multiplier=multiplier) for query in plan.queries))
         with pytest.raises(QueryRefused, match="without noise"):
-            oracle(silent, Untouchable()).gradient(X0, "snapshot")
+            oracle(silent, Untouchable()).ask(SNAPSHOT, X0)
         with pytest.raises(QueryRefused, match="without noise"):
-            oracle(silent, Untouchable()).difference(X0, X0, 0.0)
+            oracle(silent, Untouchable()).ask(DIFFERENCE, X0, X0, 0.0)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 10 * LARGEST_POINT, -10 * LARGEST_POINT])
     def test_points_that_are_not_finite_or_huge(self, plan, bad):
         point = np.array([0.0, bad])
         for ask in (
-            lambda asked: asked.gradient(point, "snapshot"),
-            lambda asked: asked.difference(point, X0, 0.5),
-            lambda asked: asked.difference(X0, point, 0.5),
+            lambda asked: asked.ask(SNAPSHOT, point),
+            lambda asked: asked.ask(DIFFERENCE, point, X0, 0.5),
+            lambda asked: asked.ask(DIFFERENCE, X0, point, 0.5),
         ):
             with pytest.raises(DpadmmError):
                 ask(oracle(plan, Untouchable()))
@@ -104,11 +115,11 @@ class TestRefusals:
     @pytest.mark.parametrize("clip", [-1e-9, 2.0000001, math.nan, math.inf, -math.inf])
     def test_clips_outside_the_plan(self, plan, clip):
         with pytest.raises(QueryRefused, match="clip"):
-            oracle(plan, Untouchable()).difference(X0, X0, clip)
+            oracle(plan, Untouchable()).ask(DIFFERENCE, X0, X0, clip)
 
     def test_a_smaller_clip_only_where_the_plan_says_so(self, plan):
-        with pytest.raises(QueryRefused, match="scalable"):
-            oracle(plan, Untouchable()).difference(X0, X0, 0.5, "snapshot")
+        with pytest.raises(QueryRefused, match="asked at one point"):
+            oracle(plan, Untouchable()).ask(SNAPSHOT, X0, X0, 0.5)
 
     def test_an_empty_table(self, plan):
         with pytest.raises(QueryRefused):
@@ -121,27 +132,27 @@ class TestRefusals:
         points = [X0 + 1, X0]
         points[where] = np.ones(shape)
         with pytest.raises(DpadmmError):
-            oracle(plan).difference(*points, 0.5)
+            oracle(plan).ask(DIFFERENCE, *points, 0.5)
         with pytest.raises(DpadmmError):
-            oracle(plan).gradient(np.ones(shape), "snapshot")
+            oracle(plan).ask(SNAPSHOT, np.ones(shape))
 
     def test_vectors_where_the_loss_has_several_outputs(self, plan):
         rows = LocalRows(np.ones((8, 2)), np.zeros(8, dtype=int), Softmax(3))
         for shape in ((2,), (2, 1), (2, 2), (2, 4)):
             with pytest.raises(DpadmmError):
-                oracle(plan, rows).gradient(np.ones(shape), "snapshot")
+                oracle(plan, rows).ask(SNAPSHOT, np.ones(shape))
 
     def test_two_threads_never_share_noise_or_the_last_query(self):
         """Two answers with the same noise differ by exact data; two answers to one planned query cost twice."""
         count, d, threads = 2000, 50, 8
         plan = toys.make_plan("full", 8, 8, count=count)
-        rows = SimpleNamespace(n_rows=8, point_shape=(d,), gradient_sum=lambda x, clip, batch: np.zeros(d))
-        asked, answers = PrivateOracle(rows, plan, make_streams(0)), []
+        rows = answering(np.zeros(d), 8)
+        asked, answers = PrivateOracle(rows, Gate(plan), make_streams(0)), []
 
         def ask():
             with contextlib.suppress(QueryRefused):
                 while True:
-                    answers.append(asked.gradient(np.zeros(d)))
+                    answers.append(asked.ask(GRADIENT, np.zeros(d)))
 
         pool = [threading.Thread(target=ask) for _ in range(threads)]
         usual = sys.getswitchinterval()
@@ -171,49 +182,44 @@ class TestCurvatures:
     def test_points_and_weights_of_another_shape(self, shape):
         for x, weights in ((np.ones(shape), self.ones), (self.ones, np.ones(shape)), (np.ones(shape), np.ones(shape))):
             with pytest.raises(QueryRefused, match="one weight a feature"):
-                oracle(curvature_plan(), Untouchable()).feature_curvature(x, weights)
+                oracle(curvature_plan(), Untouchable()).ask(CURVATURE, x, weights)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 10 * LARGEST_POINT, -10 * LARGEST_POINT])
     def test_points_that_are_not_finite_or_huge(self, bad):
         with pytest.raises(QueryRefused, match="finite point"):
-            oracle(curvature_plan(), Untouchable()).feature_curvature(np.array([0.0, bad]), self.ones)
+            oracle(curvature_plan(), Untouchable()).ask(CURVATURE, np.array([0.0, bad]), self.ones)
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, -1.0, -5e-324])
     def test_weights_that_are_negative_or_not_finite(self, bad):
         with pytest.raises(QueryRefused, match="finite weights"):
-            oracle(curvature_plan(), Untouchable()).feature_curvature(self.ones, np.array([1.0, bad]))
+            oracle(curvature_plan(), Untouchable()).ask(CURVATURE, self.ones, np.array([1.0, bad]))
 
     @pytest.mark.parametrize("row_norm", [1.0, 1e20])
     def test_weights_that_stretch_rows_too_far(self, row_norm):
         rows = LocalRows(np.ones((8, 2)), np.ones(8), Logistic(), row_norm)
-        oracle(curvature_plan(), rows).feature_curvature(X0, np.full(2, 1e99 / row_norm**2))
+        oracle(curvature_plan(), rows).ask(CURVATURE, X0, np.full(2, 1e99 / row_norm**2))
         with pytest.raises(QueryRefused, match="too far"):
-            oracle(curvature_plan(), rows).feature_curvature(X0, np.full(2, 1e101 / row_norm**2))
+            oracle(curvature_plan(), rows).ask(CURVATURE, X0, np.full(2, 1e101 / row_norm**2))
 
     @pytest.mark.parametrize("loss", [Squared(), HuberisedHinge(), Softmax(3)], ids=lambda loss: loss.name)
     def test_other_losses(self, loss):
         rows = LocalRows(np.ones((8, 2)), np.zeros(8, dtype=int), loss)
         with pytest.raises(QueryRefused):
-            oracle(curvature_plan(), rows).feature_curvature(X0, self.ones)
+            oracle(curvature_plan(), rows).ask(CURVATURE, X0, self.ones)
 
     def test_a_plan_of_another_statistic_or_of_less_than_its_reach(self):
-        class Cheap(FeatureCurvature):
-            def reach(self, relation):
-                return 1e-3
-
         plan = curvature_plan()
         (query,) = plan.queries
         for change in (
             {"question": SecondMoment()},
             {"question": ClippedGradient(1.0)},
             {"clip_norm": 0.7},
-            {"clip_norm": 1e-3, "question": Cheap()},
             {"sampler": make_sampler("poisson", 8, 4)},
             {"noise_multiplier": 0.0},
         ):
             broken = replace(plan, queries=(replace(query, **change),))
             with pytest.raises(QueryRefused):
-                oracle(broken, Untouchable()).feature_curvature(X0, self.ones)
+                oracle(broken, Untouchable()).ask(CURVATURE, X0, self.ones)
 
     def test_add_remove_takes_more_noise_for_the_same_multiplier(self):
         assert curvature_plan(relation="add-remove").queries[0].clip_norm == 1.0
@@ -222,35 +228,49 @@ class TestCurvatures:
     def test_as_often_as_planned_and_no_more(self):
         plan = curvature_plan(count=2)
         asked = oracle(plan, LocalRows(np.ones((8, 2)), np.ones(8), Logistic()))
-        asked.feature_curvature(X0, self.ones)
+        asked.ask(CURVATURE, X0, self.ones)
         with pytest.raises(PromiseBroken):
             asked.require_promise_kept()
-        asked.feature_curvature(X0 + 1, self.ones)
+        asked.ask(CURVATURE, X0 + 1, self.ones)
         asked.require_promise_kept()
         assert asked.spent == plan.event
         with pytest.raises(QueryRefused, match="all 2 planned"):
-            asked.feature_curvature(X0, self.ones)
+            asked.ask(CURVATURE, X0, self.ones)
 
-    def test_a_refused_question_is_spent(self):
+    def test_a_question_that_says_it_moves_less_is_clipped_to_what_it_says(self):
+        class Cheap(FeatureCurvature):
+            def reach(self, relation):
+                return 1e-3
+
+        rows = LocalRows(np.ones((8, 2)), np.ones(8), Logistic())
+        assert np.linalg.norm(rows.ask(Cheap(), (X0, self.ones), EVERY_ROW)) <= 8e-3
+        assert np.linalg.norm(rows.ask(FeatureCurvature(), (X0, self.ones), EVERY_ROW)) > 1
+
+    def test_a_question_that_the_place_refuses_is_not_charged_and_one_that_rows_refuse_is(self):
         asked = oracle(curvature_plan(), LocalRows(np.ones((8, 2)), np.ones(8), Logistic()))
-        for weights in (-self.ones, self.ones):
-            with pytest.raises(QueryRefused):
-                asked.feature_curvature(X0, weights)
+        with pytest.raises(QueryRefused, match="at least zero"):
+            asked.ask(CURVATURE, X0, -self.ones)
+        with pytest.raises(QueryRefused, match="too far"):
+            asked.ask(CURVATURE, X0, np.full(2, 1e101))
+        with pytest.raises(QueryRefused, match="all 1 planned"):
+            asked.ask(CURVATURE, X0, self.ones)
 
     def test_rows_are_those_of_the_table_whatever_the_coordinates(self):
         rows = LocalRows(np.random.default_rng(0).normal(size=(8, 2)), np.ones(8), Logistic())
         asked, seen = oracle(curvature_plan(), rows), []
-        asked.release = lambda query, clip_norm, total: seen.append(total)
+        asked._mechanism.release = lambda total, query, clip, gate: seen.append(total) or total
         asked.change_coordinates(np.array([[3.0, 1.0], [0.0, 1.0]]))
-        asked.feature_curvature(X0 + 1, 5 * self.ones)
-        np.testing.assert_array_equal(seen[0], rows.curvature_sum(X0 + 1, 5 * self.ones))
+        asked.ask(CURVATURE, X0 + 1, 5 * self.ones)
+        np.testing.assert_array_equal(seen[0], rows.ask(FeatureCurvature(), (X0 + 1, 5 * self.ones), EVERY_ROW))
 
     def test_answers_carry_the_planned_noise(self):
         d, plan, rng = 4000, curvature_plan(), np.random.default_rng(0)
         rows, weights = LocalRows(rng.normal(size=(8, d)), np.ones(8), Logistic()), np.full(d, 3.0)
         query = plan.queries[0]
-        answer = oracle(plan, rows).feature_curvature(np.zeros(d), weights) * query.denominator
-        residual = (answer - rows.curvature_sum(np.zeros(d), weights)) / (query.noise_multiplier * query.clip_norm)
+        answer = oracle(plan, rows).ask(CURVATURE, np.zeros(d), weights) * query.denominator
+        residual = (answer - rows.ask(FeatureCurvature(), (np.zeros(d), weights), EVERY_ROW)) / (
+            query.noise_multiplier * query.clip_norm
+        )
         assert chi2.ppf(1e-9, d) <= residual @ residual <= chi2.isf(1e-9, d)
 
     def test_the_plan_is_stored_and_read_again_and_the_statement_names_the_query(self):
@@ -277,8 +297,8 @@ class TestPromise:
         def update(solver, state, problem, asked):
             times = {2: int(state.t < 2), 4: 1 + int(state.t == 2), 0: 0}[asks]
             for _ in range(times - 1):
-                asked.gradient(state.point.x)
-            silent = SimpleNamespace(gradient=lambda x: np.zeros_like(x))
+                asked.ask(GRADIENT, state.point.x)
+            silent = SimpleNamespace(ask=lambda kind, x: np.zeros_like(x))
             return honest(solver, state, problem, asked if times else silent)
 
         with pytest.MonkeyPatch.context() as patch:
@@ -292,7 +312,7 @@ class TestPromise:
         solver = SOLVERS[name].default(self.problem, Setting(8, 0.7, 2.0, 0.5), 4, steps=7)
         sampler = make_sampler("poisson", 8, 4)
         plan = calibrate(Budget(1.0, 0.05), solver.requests(self.problem, 0.5), sampler, 8)
-        asked = PrivateOracle(LocalRows(np.ones((8, 2)), np.ones(8), Logistic()), plan, make_streams(0))
+        asked = PrivateOracle(LocalRows(np.ones((8, 2)), np.ones(8), Logistic()), Gate(plan), make_streams(0))
         with pytest.raises(PromiseBroken):
             asked.require_promise_kept()
         run(solver, self.problem, asked)
@@ -307,7 +327,7 @@ class TestPromise:
 class TestNothingToSee:
     def test_representation_and_copies(self, plan):
         asked = oracle(plan, LocalRows(np.full((8, 2), 77.125), np.full(8, 55.5), Squared()))
-        asked.gradient(X0, "snapshot")
+        asked.ask(SNAPSHOT, X0)
         for text in (repr(asked), str(asked)):
             assert "77" not in text
             assert "55" not in text
@@ -317,24 +337,24 @@ class TestNothingToSee:
 
     def test_public_names_hold_no_data(self, plan):
         asked = oracle(plan)
-        asked.gradient(X0, "snapshot")
+        asked.ask(SNAPSHOT, X0)
         public = {name for name in dir(asked) if not name.startswith("_")}
-        queries = {"gradient", "difference", "moments", "row_moments", "second_moment", "change_coordinates"}
-        queries |= {"score", "feature_moment", "feature_curvature", "shares_below", "change_map"}
-        queries |= {"noisy_pass", "last_state", "release_state"}
-        assert public == queries | {"noise_std", "public_rows", "release", "spent", "require_promise_kept"}
+        answers = {"ask", "begin", "end", "walk"}
+        assert public == answers | {"change_coordinates", "change_map", "noise_std", "public_rows", "spent"} | {
+            "require_promise_kept"
+        }
         assert asked.public_rows == plan.n_rows
 
     def test_exceptions_from_inside_carry_no_sum(self, plan):
         class Broken(Untouchable):
-            def gradient_sum(self, *args):
+            def ask(self, question, at, batch):
                 raise MemoryError
 
         asked = oracle(plan, Broken())
         with pytest.raises(MemoryError):
-            asked.gradient(X0, "snapshot")
+            asked.ask(SNAPSHOT, X0)
         with pytest.raises(QueryRefused):
-            asked.gradient(X0, "snapshot")  # a failed query is spent: a retry would be a second one
+            asked.ask(SNAPSHOT, X0)  # a failed query is spent: a retry would be a second one
 
 
 class TestIndependentTotal:
@@ -348,7 +368,9 @@ class TestIndependentTotal:
             Budget(1.0, 1e-4), solver.requests(problem, 0.5), make_sampler(sampler, 200, 20), 200, cache=False
         )
         rng = np.random.default_rng(0)
-        asked = PrivateOracle(LocalRows(rng.normal(size=(200, 2)), np.ones(200), Logistic()), plan, make_streams(0))
+        asked = PrivateOracle(
+            LocalRows(rng.normal(size=(200, 2)), np.ones(200), Logistic()), Gate(plan), make_streams(0)
+        )
         run(solver, problem, asked)
         snapshot, difference = asked.spent.parts
         assert (snapshot.count, difference.count) == (3, 12)

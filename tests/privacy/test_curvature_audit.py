@@ -10,21 +10,23 @@ from dpadmm.audit.neighbours import Forgery
 from dpadmm.audit.query_attack import Interrogation, loudest
 from dpadmm.audit.saved_model import attack_all
 from dpadmm.audit.witness import Witness
-from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.exact import ExactOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.noiseless import NoiselessOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import FeatureCurvature
+from dpadmm.privacy.questions import CURVATURE, FeatureCurvature
 from dpadmm.privacy.sampling import Everything
 from dpadmm.problem.losses import Logistic
 from dpadmm.randomness import make_streams, public_generator
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.solvers.auto.noise_spread.replay import SimulatedRows
-from dpadmm.solvers.auto.noise_spread.transcript import Listener, Tape, Transcript
+from dpadmm.solvers.auto.noise_spread.transcript import Listener, Tape
 from experiments.mutants import half_the_reach, less_noise, no_curvature_clip
+from tests.asking import EVERY_ROW
 
 ROWS, DELTA = 60, 1e-3
 X = np.random.default_rng(0).normal(size=(ROWS, 3))
@@ -84,10 +86,10 @@ class TestWitness:
         plan = plan_of()
         (query,) = plan.queries
         x, weights = np.zeros(2), np.array([1.0, 30.0])
-        witness = Witness(PrivateOracle(tables[0], plan, make_streams(0)), plan, tuple(tables))
+        witness = Witness(PrivateOracle(tables[0], Gate(plan), make_streams(0)), plan, tuple(tables))
         witness.change_coordinates(np.array([[3.0, 1.0], [0.0, 1.0]]))
-        seen = witness.feature_curvature(x, weights) * query.denominator
-        first, second = (rows.curvature_sum(x, weights) for rows in tables)
+        seen = witness.ask(CURVATURE, x, weights) * query.denominator
+        first, second = (rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW) for rows in tables)
         variance = (query.noise_multiplier * query.clip_norm) ** 2
         expected = (np.sum((seen - first) ** 2) - np.sum((seen - second) ** 2)) / (2 * variance)
         assert witness.log_ratios["curvature"] == pytest.approx(expected)
@@ -101,26 +103,26 @@ class TestTranscripts:
         """A run of the solver, after which the oracle is asked for curvatures, too."""
         model = models["free"]
         rows = LocalRows(PackedRows.of(model.row_map_, X), 2.0 * Y - 1, Logistic())
-        recipe = model.prepare(X, Y).recipe
-        listener = Listener(ExactOracle(rows))
+        recipe = model.prepare(X, Y)[0].recipe
+        listener = Listener(NoiselessOracle(rows))
         state = recipe.solver.init(recipe.problem)
         for _ in range(recipe.solver.steps):
             state = recipe.solver.update(state, recipe.problem, listener)
-        answers = [listener.feature_curvature(np.full(4, at), self.weights) for at in points]
+        answers = [listener.ask(CURVATURE, np.full(4, at), self.weights) for at in points]
         return listener.transcript(recipe.solver, recipe.problem), answers, state
 
     def test_answers_are_kept_and_given_again(self, models):
         transcript, answers, _ = self.heard(models)
         assert not np.array_equal(*answers)
-        assert len(transcript.curvatures) == 2
+        assert len(transcript.answers_to(CURVATURE)) == 2
         assert "curvature" in transcript.noise
         tape = Tape(transcript)
         for answer in answers:
-            np.testing.assert_array_equal(tape.feature_curvature(np.zeros(4), self.weights), answer)
+            np.testing.assert_array_equal(tape.ask(CURVATURE, np.zeros(4), self.weights), answer)
 
     def test_transcripts_without_curvatures_say_nothing_of_them(self, models):
         transcript, _, _ = self.heard(models, points=())
-        assert transcript.curvatures == Transcript.curvatures == ()
+        assert transcript.answers_to(CURVATURE) == ()
         assert "curvature" not in transcript.noise
 
     def test_simulated_rows_answer_the_diagonal_of_their_curvature(self, models):
@@ -128,7 +130,7 @@ class TestTranscripts:
         transcript.noise["curvature"] = 0.0
         curvature = np.diag([4.0, 3.0, 2.0, 1.0]) + 0.1
         rows = SimulatedRows.of(transcript, state, np.eye(4), curvature, public_generator(0))
-        found = rows.feature_curvature(np.zeros(4), self.weights)
+        found = rows.ask(CURVATURE, np.zeros(4), self.weights)
         np.testing.assert_allclose(found, self.weights * np.diag(rows.curvature))
         transcript.noise["curvature"] = 1.0
-        assert not np.allclose(rows.feature_curvature(np.zeros(4), self.weights), found, atol=1e-3)
+        assert not np.allclose(rows.ask(CURVATURE, np.zeros(4), self.weights), found, atol=1e-3)

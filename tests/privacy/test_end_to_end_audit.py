@@ -15,10 +15,11 @@ import pytest
 from dpadmm import DPLogisticRegression
 from dpadmm.audit import audit_fit, audit_solver, gaussian_lower_bound, worst_pair
 from dpadmm.errors import InvalidParameter
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles import hidden_walk
+from dpadmm.oracles.mechanisms import Granular
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions import JointMoments
+from dpadmm.privacy.questions import ClippedGradient, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import TruncatedPoisson
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
@@ -98,7 +99,7 @@ class TestAutoKeepsItsClaim:
     def test_every_round_of_the_default_plan(self, epsilon):
         """Refining gradients, second moment and all."""
         model = auto(epsilon, 0.004, steps=None)
-        assert model.prepare(*worst_pair(200)[0]).recipe.plan.query("second moment") is not None
+        assert model.prepare(*worst_pair(200)[0])[0].recipe.plan.query("second moment") is not None
         assert not audit_fit(model, *worst_pair(200), runs=500).refuted
 
     @pytest.mark.statistical
@@ -117,8 +118,7 @@ class TestMutantsOfAutoAreCaught:
 
     @pytest.mark.parametrize("epsilon", [pytest.param(0.2, marks=pytest.mark.statistical), 1.0])
     def test_cap_ignored(self, monkeypatch, epsilon):
-        honest = LocalRows.gradient_sum
-        monkeypatch.setattr(LocalRows, "gradient_sum", lambda rows, x, cap, batch: honest(rows, x, np.inf, batch))
+        monkeypatch.setitem(LocalRows.WAYS, ClippedGradient, unclipped)
         if epsilon == 1:
             assert audit_fit(auto(1.0, 0.004), *worst_pair(200), runs=600).refuted
         else:
@@ -138,16 +138,16 @@ class TestMutantsOfAutoAreCaught:
     @pytest.mark.parametrize("epsilon", BUDGETS)
     @pytest.mark.parametrize(("bare", "part"), [("second", "moments"), ("both", "correlation")])
     def test_moments_without_noise(self, monkeypatch, epsilon, bare, part):
-        honest = PrivateOracle.release
+        honest = Granular.release
 
-        def release(oracle, query, clip_norm, total):
-            noisy = honest(oracle, query, clip_norm, total)
+        def release(mechanism, total, query, clip, gate):
+            noisy = honest(mechanism, total, query, clip, gate)
             if query.kind != "moments":
                 return noisy
             exact = total / query.denominator
             return exact if bare == "both" else np.concatenate([noisy[:1], exact[1:]])
 
-        monkeypatch.setattr(PrivateOracle, "release", release)
+        monkeypatch.setattr(Granular, "release", release)
         assert audit_fit(auto(epsilon), *appeared(ROWS), runs=200, parts=[part]).refuted
 
     @pytest.mark.parametrize("epsilon", [pytest.param(0.2, marks=pytest.mark.statistical), 1.0])
@@ -156,7 +156,8 @@ class TestMutantsOfAutoAreCaught:
         model = auto(epsilon, 5e-4, steps=None, solver_options={"rules": SHORT})
         audit = partial(audit_fit, model, *appeared(1000), runs=200 if epsilon == 1 else 1200, parts=["second moment"])
         assert not audit().refuted
-        monkeypatch.setattr(LocalRows, "second_moment_sum", lambda rows: sum(a.T @ a for a, _ in rows._blocks()))
+        bare = lambda rows, *asked: sum(a.T @ a for a, _ in rows._blocks())  # noqa: E731
+        monkeypatch.setitem(LocalRows.WAYS, SecondMoment, bare)
         assert audit().refuted
 
     @pytest.mark.parametrize("epsilon", BUDGETS)
@@ -183,8 +184,7 @@ class TestEverySolver:
     @pytest.mark.parametrize("name", [name for name in SOLVERS if name not in ("auto", "dp-vradmm", "noisy-admm")])
     def test_is_caught_without_clip(self, name, monkeypatch):
         """The worst pair's gradients are five times as long as the clip."""
-        honest = LocalRows.gradient_sum
-        monkeypatch.setattr(LocalRows, "gradient_sum", lambda rows, x, clip, batch: honest(rows, x, np.inf, batch))
+        monkeypatch.setitem(LocalRows.WAYS, ClippedGradient, unclipped)
         assert audit_solver(name, 1.0, runs=500, random_state=0).refuted
 
     @pytest.mark.statistical
@@ -223,17 +223,20 @@ def test_tables_that_are_no_neighbours_are_refused():
         audit_solver("auto", 1.0, runs=10)
 
 
+def unclipped(rows, question, at, batch, honest=LocalRows.WAYS[ClippedGradient]):
+    """The way of gradients without the clip of the plan."""
+    return honest(rows, replace(question, clip=np.inf), at, batch)
+
+
 def _less_noise(monkeypatch, factor):
-    honest = PrivateOracle.release
+    honest, hidden = Granular.release, hidden_walk.normals_on_grid
 
-    def release(oracle, query, clip_norm, total):
-        return honest(oracle, replace(query, noise_multiplier=query.noise_multiplier / factor), clip_norm, total)
+    def release(mechanism, total, query, clip, gate):
+        query = replace(query, noise_multiplier=query.noise_multiplier / factor)
+        return honest(mechanism, total, query, clip, gate)
 
-    hidden = PrivateOracle._draw_on_grid
+    def normals_on_grid(stream, deviation, grid, shape):
+        return hidden(stream, deviation / factor, grid, shape)
 
-    def draw_on_grid(oracle, deviation, grid, shape):
-        return hidden(oracle, deviation / factor, grid, shape)
-
-    monkeypatch.setattr(PrivateOracle, "release", release)
-    monkeypatch.setattr(PrivateOracle, "_draw_on_grid", draw_on_grid)
-    monkeypatch.setattr(PrivateOracle, "require_promise_kept", lambda oracle: None)
+    monkeypatch.setattr(Granular, "release", release)
+    monkeypatch.setattr(hidden_walk, "normals_on_grid", normals_on_grid)

@@ -17,6 +17,7 @@ from dpadmm.errors import InvalidData
 from dpadmm.kernels.threads import LONGEST_RUN
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.budget import Relation
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference, SecondMoment
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import Softmax
 from dpadmm.problem.rowmap import RowMap
@@ -36,7 +37,7 @@ ALL = Batch(None)
 def in_parts(X, y, loss, row_map):
     """A part a row."""
     parts = [LocalRows(PackedRows.of(row_map, X[[i]]), y[[i]], loss, row_map.row_norm) for i in range(len(X))]
-    return PartitionedRows(LocalParts(parts), [1] * len(X), parts[0].n_features, loss.outputs)
+    return PartitionedRows(LocalParts(parts), [1] * len(X), parts[0].space.n_features, loss.outputs)
 
 
 def on_device(X, y, loss, row_map):
@@ -77,8 +78,8 @@ def test_no_neighbour_moves_a_sum_further_than_declared(engine, seed, loss, sing
     with np.errstate(all="ignore"):
         a, b = (rows_of(engine, *table, loss, row_map, single) for table in ((X, y[:n]), (X2, y2)))
         batches = ((a, ALL), (b, ALL), (a, Batch(rest)), (a, Batch(drawn, (drawn != i).astype(float))))
-        sums = [rows.gradient_sum(x, CLIP, batch) for rows, batch in batches]
-        gaps = [rows.difference_sum(x, anchor, CLIP, cap, batch) for rows, batch in batches]
+        sums = [rows.ask(ClippedGradient(CLIP), (x,), batch) for rows, batch in batches]
+        gaps = [rows.ask(GradientDifference(2 * CLIP), (x, anchor, cap), batch) for rows, batch in batches]
     for (one, two, *without), clip in ((sums, CLIP), (gaps, cap)):
         assert np.isfinite(one).all()
         assert moved(one, two) <= 2 * clip * SLACK
@@ -119,7 +120,13 @@ class TestMutantsOfSensitivity:
         x, loss = np.array([0.0]), LOSSES[2]
         with mock.patch("dpadmm.rows.torch_rows.clip_slopes", lambda slopes, norms, clip: slopes):
             rows = on_device(np.ones((2, 1)), np.array([1e3, -1e3]), loss, RowMap(1.0, False))
-            assert moved(rows.gradient_sum(x, CLIP, ALL), rows.gradient_sum(x, CLIP, Batch(np.array([0])))) > CLIP
+            assert (
+                moved(
+                    rows.ask(ClippedGradient(CLIP), (x,), ALL),
+                    rows.ask(ClippedGradient(CLIP), (x,), Batch(np.array([0]))),
+                )
+                > CLIP
+            )
 
     def test_a_batch_whose_rows_are_in_two_parts(self):
         def twice(rows, batch):
@@ -127,7 +134,7 @@ class TestMutantsOfSensitivity:
 
         rows = in_parts(np.ones((2, 1)), np.array([1e3, 1e3]), LOSSES[2], RowMap(1.0, False))
         with mock.patch.object(PartitionedRows, "_split", twice):
-            assert np.linalg.norm(rows.gradient_sum(np.zeros(1), CLIP, Batch(np.array([0])))) > 1.9 * CLIP
+            assert np.linalg.norm(rows.ask(ClippedGradient(CLIP), (np.zeros(1),), Batch(np.array([0])))) > 1.9 * CLIP
 
 
 # -- rounding --------------------------------------------------------------------------------------------------------
@@ -157,8 +164,8 @@ class Counted:
 @pytest.mark.parametrize("parts", [1, 2, 4, 5, 16, 17, 300])
 def test_no_tree_is_deeper_than_it_says(parts):
     deepest = (FAN_IN - 1) * max(0, math.ceil(round(math.log(parts, FAN_IN), 9)))
-    part = mock.Mock(second_moment_sum=Counted)
-    assert LocalParts([part] * parts).total("second_moment_sum", ()).depth <= deepest
+    part = mock.Mock(ask=lambda question, at, batch: Counted())
+    assert LocalParts([part] * parts).total(SecondMoment(), (), [ALL] * parts).depth <= deepest
     with mock.patch.object(dask_parts, "_task", lambda join, *answers: join(*answers)):
         assert dask_parts._tree(dask_parts.add, [Counted() for _ in range(parts)]).depth <= deepest
 
@@ -199,11 +206,11 @@ def test_a_sum_errs_no_more_than_is_charged(engine, single):
     rng = np.random.default_rng(0)
     rows = rows_of(engine, rng.standard_normal((n, d)), 10 * rng.standard_normal(n), LOSSES[2], RowMap(), single)
     x = rng.standard_normal(d + 1)
-    parts = np.array([rows.gradient_sum(x, CLIP, Batch(np.array([i]))) for i in range(n)])
+    parts = np.array([rows.ask(ClippedGradient(CLIP), (x,), Batch(np.array([i]))) for i in range(n)])
     exact = np.array([math.fsum(column) for column in parts.T])
     charged = CLIP * arithmetic.summation_error(n, d + 1)
-    assert np.linalg.norm(rows.gradient_sum(x, CLIP, ALL) - exact) <= charged
-    assert np.linalg.norm(rows.gradient_sum(x, CLIP, Batch(rng.permutation(n))) - exact) <= charged
+    assert np.linalg.norm(rows.ask(ClippedGradient(CLIP), (x,), ALL) - exact) <= charged
+    assert np.linalg.norm(rows.ask(ClippedGradient(CLIP), (x,), Batch(rng.permutation(n))) - exact) <= charged
 
 
 # -- taint -----------------------------------------------------------------------------------------------------------
@@ -291,14 +298,14 @@ def test_a_task_warns_of_nothing():
     with warnings.catch_warnings(), np.errstate(all="warn"):
         warnings.simplefilter("error")
         kept = dask_parts.measure(X, WILD[1], None, 60, reading)
-        asked = dask_parts.Call("gradient_sum", (np.full(5, 1e29), CLIP), "numpy")
+        asked = dask_parts.Asked(ClippedGradient(CLIP), (np.full(5, 1e29),), "numpy")
         assert not isinstance(dask_parts.answer(kept, X, asked, ALL), dask_parts.Failure)
 
 
 def test_a_sum_that_is_released_without_noise_is_caught(tmp_path):
     class Leaky(Stub):
-        def release(self, oracle, query, clip_norm, total):
-            return super().release(oracle, query, clip_norm, total) + 1e-15 * np.sign(total)
+        def release(self, mechanism, total, query, clip, gate):
+            return super().release(mechanism, total, query, clip, gate) + 1e-15 * np.sign(total)
 
     one, two = (
         seen("dask", make("logistic"), table, tmp_path / part, Leaky) for part, table in (("1", TAME), ("2", WILD))
@@ -311,15 +318,15 @@ def test_a_batch_is_drawn_before_it_is_split():
     da = pytest.importorskip("dask.array")
     X, y = TAME
     drawn = []
-    honest = PartitionedRows.gradient_sum
+    honest = PartitionedRows.ask
 
-    def watched(rows, x, clip_norm, batch):
+    def watched(rows, question, at, batch):
         drawn[-1].append(batch.rows.tolist())
-        return honest(rows, x, clip_norm, batch)
+        return honest(rows, question, at, batch)
 
     for cuts in ((60,), (20, 1, 39)):
         drawn.append([])
-        with mock.patch.object(PartitionedRows, "gradient_sum", watched):
+        with mock.patch.object(PartitionedRows, "ask", watched):
             model = DPLogisticRegression(
                 classes=[0, 1], delta=1e-3, solver="dp-sadmm", steps=5, batch_size=10, random_state=0
             )

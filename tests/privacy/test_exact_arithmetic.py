@@ -16,12 +16,20 @@ from scipy import sparse, stats
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, load_model
 from dpadmm.audit.end_to_end import SMALL_CLIP, audit_fit, worst_pair
 from dpadmm.errors import InvalidParameter, QueryRefused
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.arithmetic import RESERVED_SHARE, Arithmetic, exact_deviations
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Plan, Request
-from dpadmm.privacy.questions import ClippedGradient, JointMoments
+from dpadmm.privacy.questions import (
+    GRADIENT,
+    ClippedGradient,
+    FeatureCurvature,
+    GradientDifference,
+    JointMoments,
+    SecondMoment,
+)
 from dpadmm.privacy.sampling import Batch, Everything, Poisson
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem import Huber, HuberisedHinge, Logistic, Softmax, Squared
@@ -31,6 +39,7 @@ from dpadmm.rows.lattice_rows import LatticeRows
 from dpadmm.rows.lattice_sum import LatticeSum, as_numbers, joined
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.asking import EVERY_ROW, answering, moment_sums
 from tests.version1 import stated
 
 from .alarms import require, two_sided
@@ -85,16 +94,16 @@ class TestRowsOnALattice:
         for i, row in enumerate(wild(rng, 4, d)):
             rows = lattice(row[None], targets(loss, rng, 1), loss, row_norm, intercept, n=10 ** (3 * i))
             rows = rows.transformed(P) if turned else rows
-            shape = rows.point_shape
+            shape = rows.space.point_shape
             x, anchor = rng.normal(size=shape) * scale, rng.normal(size=shape) * scale
             with np.errstate(all="ignore"):
-                assert norm(rows.gradient_sum(x, clip, ALL)) <= clip
-                assert norm(rows.difference_sum(x, anchor, clip, clip / 3, ALL)) <= clip / 3
-            assert norm(rows.second_moment_sum()) <= 1.0
+                assert norm(rows.ask(ClippedGradient(clip), (x,), ALL)) <= clip
+                assert norm(rows.ask(GradientDifference(2 * clip), (x, anchor, clip / 3), ALL)) <= clip / 3
+            assert norm(rows.ask(SecondMoment(), (), EVERY_ROW)) <= 1.0
             if not turned and type(loss) is Logistic:
                 weights = 10.0 ** rng.uniform(-20, 20, features)
-                assert norm(rows.curvature_sum(x, weights)) <= 1.0
-                assert (rows.curvature_sum(x, weights).counts >= 0).all()
+                assert norm(rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW)) <= 1.0
+                assert (rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW).counts >= 0).all()
 
     @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.outputs}")
     def test_the_order_of_the_rows_changes_nothing(self, loss):
@@ -107,13 +116,13 @@ class TestRowsOnALattice:
         P = rng.normal(size=(d + 1, d + 1))
         statistic = JointMoments(0.2, loss.outputs)
         for first, second in ((one, two), (one.transformed(P), two.transformed(P))):
-            x, anchor = rng.normal(size=first.point_shape), rng.normal(size=first.point_shape)
+            x, anchor = rng.normal(size=first.space.point_shape), rng.normal(size=first.space.point_shape)
             sums = [
                 (
-                    rows.gradient_sum(x, 0.4, ALL),
-                    rows.difference_sum(x, anchor, 0.4, 0.2, ALL),
-                    rows.second_moment_sum(),
-                    *(rows.moment_sums(statistic) if loss.outputs == 1 or isinstance(loss, Softmax) else ()),
+                    rows.ask(ClippedGradient(0.4), (x,), ALL),
+                    rows.ask(GradientDifference(0.8), (x, anchor, 0.2), ALL),
+                    rows.ask(SecondMoment(), (), EVERY_ROW),
+                    *(moment_sums(rows, statistic) if loss.outputs == 1 or isinstance(loss, Softmax) else ()),
                 )
                 for rows in (first, second)
             ]
@@ -125,9 +134,12 @@ class TestRowsOnALattice:
         X, y, shuffled = rng.normal(size=(9001, 7)), rng.choice([-1.0, 1.0], 9001), rng.permutation(9001)
         x, weights = 5 * rng.normal(size=8), 20 * rng.uniform(size=8)
         one, two = lattice(X, y, Logistic()), lattice(X[shuffled], y[shuffled], Logistic())
-        parts = [lattice(X[i::3], y[i::3], Logistic(), n=9001).curvature_sum(x, weights).counts for i in range(3)]
-        whole = one.curvature_sum(x, weights).counts
-        np.testing.assert_array_equal(whole, two.curvature_sum(x, weights).counts)
+        parts = [
+            lattice(X[i::3], y[i::3], Logistic(), n=9001).ask(FeatureCurvature(), (x, weights), EVERY_ROW).counts
+            for i in range(3)
+        ]
+        whole = one.ask(FeatureCurvature(), (x, weights), EVERY_ROW).counts
+        np.testing.assert_array_equal(whole, two.ask(FeatureCurvature(), (x, weights), EVERY_ROW).counts)
         np.testing.assert_array_equal(whole, sum(parts))
         assert whole.min() > 0
 
@@ -135,8 +147,10 @@ class TestRowsOnALattice:
         rng = np.random.default_rng(1)
         X, y = rng.normal(size=(5000, 4)), rng.choice([-1.0, 1.0], 5000)
         x = rng.normal(size=5)
-        whole = lattice(X, y, Logistic()).gradient_sum(x, 0.4, ALL).counts
-        parts = [lattice(X[i::3], y[i::3], Logistic(), n=5000).gradient_sum(x, 0.4, ALL).counts for i in range(3)]
+        whole = lattice(X, y, Logistic()).ask(ClippedGradient(0.4), (x,), ALL).counts
+        parts = [
+            lattice(X[i::3], y[i::3], Logistic(), n=5000).ask(ClippedGradient(0.4), (x,), ALL).counts for i in range(3)
+        ]
         np.testing.assert_array_equal(whole, sum(parts))
 
     @pytest.mark.parametrize("turned", [False, True])
@@ -153,7 +167,7 @@ class TestRowsOnALattice:
 
         def counts(part):
             rows = lattice(X[part], y[part], Logistic(), intercept=False, n=n)
-            return (rows.transformed(P) if turned else rows).gradient_sum(z, 2.0, ALL).counts
+            return (rows.transformed(P) if turned else rows).ask(ClippedGradient(2.0), (z,), ALL).counts
 
         alone = sum(counts(slice(i, i + 1)) for i in range(n))
         np.testing.assert_array_equal(counts(slice(0, n)), alone)
@@ -168,7 +182,7 @@ class TestRowsOnALattice:
 
         def counts(part):
             rows = lattice(X[part], np.ones(len(X[part])), Logistic(), intercept=False, n=n)
-            return rows.curvature_sum(x, np.ones(2 * half)).counts
+            return rows.ask(FeatureCurvature(), (x, np.ones(2 * half)), EVERY_ROW).counts
 
         alone = [counts(slice(i, i + 1)) for i in range(n)]
         np.testing.assert_array_equal(counts(slice(0, n)), sum(alone))
@@ -180,7 +194,7 @@ class TestRowsOnALattice:
         rng = np.random.default_rng(6)
         rows = lattice(rng.normal(size=(1, 30)), np.ones(1), Logistic(), intercept=False)
         weights = rng.uniform(size=30)
-        total = rows.curvature_sum(np.zeros(30), weights)
+        total = rows.ask(FeatureCurvature(), (np.zeros(30), weights), EVERY_ROW)
         for count, entry in zip(total.counts, rows._rows[0] * rows._rows[0] * weights, strict=True):
             product = Fraction(0.25 * float(entry)) / Fraction(float(total.unit))
             assert 0 <= int(count) <= product < int(count) + 1
@@ -191,9 +205,9 @@ class TestRowsOnALattice:
 
         rng = np.random.default_rng(6)
         rows = lattice(rng.normal(size=(1, 30)), np.ones(1), Logistic(), intercept=False)
-        total = rows.gradient_sum(rng.normal(size=30), 0.2, ALL)
+        total = rows.ask(ClippedGradient(0.2), (rng.normal(size=30),), ALL)
         slope = float(rows._slopes(np.zeros(30), slice(0, 1), 0.2)[0])
-        at_zero = rows.gradient_sum(np.zeros(30), 0.2, ALL)
+        at_zero = rows.ask(ClippedGradient(0.2), (np.zeros(30),), ALL)
         for count, entry in zip(at_zero.counts, rows._rows[0], strict=True):
             product = Fraction(slope * float(entry)) / Fraction(float(total.unit))
             assert abs(int(count)) <= abs(product) < abs(int(count)) + 1
@@ -209,17 +223,22 @@ class TestRowsOnALattice:
         P = rng.normal(size=(d + 1, d + 1))
         some = Batch(np.array([3, 77, 140, 9]), np.array([1.0, 1.0, 0.0, 1.0]))
         for one, two in ((exact, fast), (exact.transformed(P), fast.transformed(P))):
-            x, anchor = rng.normal(size=one.point_shape), rng.normal(size=one.point_shape)
+            x, anchor = rng.normal(size=one.space.point_shape), rng.normal(size=one.space.point_shape)
             for batch in (ALL, some):
-                a, b = one.gradient_sum(x, 0.4, batch), two.gradient_sum(x, 0.4, batch)
+                a, b = one.ask(ClippedGradient(0.4), (x,), batch), two.ask(ClippedGradient(0.4), (x,), batch)
                 np.testing.assert_allclose(as_numbers(a), b, atol=2e-3)
-                a, b = one.difference_sum(x, anchor, 0.4, 0.3, batch), two.difference_sum(x, anchor, 0.4, 0.3, batch)
+                a, b = (
+                    one.ask(GradientDifference(0.8), (x, anchor, 0.3), batch),
+                    two.ask(GradientDifference(0.8), (x, anchor, 0.3), batch),
+                )
                 np.testing.assert_allclose(as_numbers(a), b, atol=4e-3)
-            np.testing.assert_allclose(as_numbers(one.second_moment_sum()), two.second_moment_sum(), atol=4e-3)
+            np.testing.assert_allclose(
+                as_numbers(one.ask(SecondMoment(), (), EVERY_ROW)), two.ask(SecondMoment(), (), EVERY_ROW), atol=4e-3
+            )
         if loss.outputs == 1 or isinstance(loss, Softmax):
             for non_negative in (False, True):
                 statistic = JointMoments(0.3, loss.outputs, non_negative=non_negative)
-                for a, b in zip(exact.moment_sums(statistic), fast.moment_sums(statistic), strict=True):
+                for a, b in zip(moment_sums(exact, statistic), moment_sums(fast, statistic), strict=True):
                     np.testing.assert_allclose(as_numbers(a), b, atol=4e-3)
 
     @settings(max_examples=80, deadline=None)
@@ -234,7 +253,7 @@ class TestRowsOnALattice:
         if rng.random() < 0.5:
             rows[1] = rng.choice([-1.0, 1.0]) * rows[0]
         y = rng.choice([-1.0, 1.0], 2) if outputs == 1 else rng.integers(0, classes, 2)
-        sums = [joined(lattice(a[None], y[i : i + 1], loss).moment_sums(statistic)) for i, a in enumerate(rows)]
+        sums = [joined(moment_sums(lattice(a[None], y[i : i + 1], loss), statistic)) for i, a in enumerate(rows)]
         distance = statistic.reach(relation) * relation.record_distance
         if relation is Relation.ADD_REMOVE:
             assert norm(sums[0]) <= distance
@@ -245,17 +264,17 @@ class TestRowsOnALattice:
         """The lattice is chosen so that all rows at full size stay below 2⁶²: noise has room in 64 bits."""
         for most in (10, 10**6, 10**9):
             rows = lattice(np.ones((4, 1)), np.ones(4), Squared(), intercept=False, n=most)
-            full = abs(int(rows.gradient_sum(np.full(1, 1e9), 0.999, ALL).counts[0])) / 4
+            full = abs(int(rows.ask(ClippedGradient(0.999), (np.full(1, 1e9),), ALL).counts[0])) / 4
             assert full * most < 2**62
-            assert abs(int(rows.second_moment_sum().counts[0, 0])) / 4 * most < 2**62
+            assert abs(int(rows.ask(SecondMoment(), (), EVERY_ROW).counts[0, 0])) / 4 * most < 2**62
             curved = lattice(np.ones((4, 1)), np.ones(4), Logistic(), intercept=False, n=most)
-            counts = int(curved.curvature_sum(np.zeros(1), np.full(1, 1e9)).counts[0])
+            counts = int(curved.ask(FeatureCurvature(), (np.zeros(1), np.full(1, 1e9)), EVERY_ROW).counts[0])
             assert counts > 0
             assert counts / 4 * most < 2**62
 
     def test_rows_longer_than_declared_are_shortened(self):
         rows = LatticeRows(PackedRows.of_mapped(np.array([[1e12, 3.0]])), np.ones(1), Logistic(), 1.0, 1)
-        assert norm(rows.transformed(np.eye(2)).second_moment_sum()) <= 1.0
+        assert norm(rows.transformed(np.eye(2)).ask(SecondMoment(), (), EVERY_ROW)) <= 1.0
         assert np.abs(rows._rows).max() <= 1.0
 
 
@@ -269,8 +288,8 @@ class TestRelease:
         n, d = 64, 3000
         plan = exact_plan(n)
         total = LatticeSum(np.arange(d, dtype=np.int64) << 35, 2.0**-40)
-        rows = mock.Mock(n_rows=n, n_features=d, point_shape=(d,), gradient_sum=lambda *_: total)
-        answers = PrivateOracle(rows, plan, make_streams()).gradient(np.zeros(d)) * n
+        rows = answering(total, n)
+        answers = PrivateOracle(rows, Gate(plan), make_streams()).ask(GRADIENT, np.zeros(d)) * n
         counts = np.ldexp(answers, 40)
         np.testing.assert_array_equal(counts, np.rint(counts))
         residual = (answers - as_numbers(total)) / plan.queries[0].noise_multiplier
@@ -305,14 +324,14 @@ class TestRelease:
         """On a lattice so coarse that discrete noise is visibly not Gaussian."""
         plan = exact_plan()
         total = LatticeSum(np.zeros(4, dtype=np.int64), 0.1)
-        rows = mock.Mock(n_rows=64, n_features=4, point_shape=(4,), gradient_sum=lambda *_: total)
+        rows = answering(total, 64)
         with pytest.raises(QueryRefused, match="reserved"):
-            PrivateOracle(rows, plan, make_streams()).gradient(np.zeros(4))
+            PrivateOracle(rows, Gate(plan), make_streams()).ask(GRADIENT, np.zeros(4))
 
     def test_float_sums_are_refused(self):
-        rows = mock.Mock(n_rows=64, n_features=2, point_shape=(2,), gradient_sum=lambda *_: np.zeros(2))
+        rows = answering(np.zeros(2), 64)
         with pytest.raises(QueryRefused, match="arithmetic"):
-            PrivateOracle(rows, exact_plan(), make_streams()).gradient(np.zeros(2))
+            PrivateOracle(rows, Gate(exact_plan()), make_streams()).ask(GRADIENT, np.zeros(2))
 
     def test_the_noise_bits_come_from_the_operating_system(self):
         with mock.patch("dpadmm.randomness.os.urandom", wraps=__import__("os").urandom) as system:
@@ -431,9 +450,9 @@ class TestStatement:
 
     def test_plans_of_earlier_versions_are_never_carried_out(self):
         plan = replace(exact_plan(), arithmetic=Arithmetic.FLOATING)
-        rows = mock.Mock(n_rows=64, n_features=2, point_shape=(2,), gradient_sum=lambda *_: np.zeros(2))
+        rows = answering(np.zeros(2), 64)
         with pytest.raises(QueryRefused):
-            PrivateOracle(rows, plan, make_streams()).gradient(np.zeros(2))
+            PrivateOracle(rows, Gate(plan), make_streams()).ask(GRADIENT, np.zeros(2))
 
 
 def test_subsampled_exact_fits_are_calibrated_by_the_same_accountant():

@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.mechanisms import Granular
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
+from tests.asking import answering, private, private_with
 
 N, D, GAMES = 16, 2000, 100
 MULTIPLIER = 0.5
@@ -29,13 +30,14 @@ SUSPECTS = np.zeros(D), np.full(D, 1 / math.sqrt(D))
 """Neighbouring sums: a row contributes nothing, or a vector of norm 1."""
 
 
-class Naive(PrivateOracle):
-    """What textbooks do: the float sum plus float noise."""
+class Textbook(Granular):
+    """The float sum plus float noise."""
 
-    def release(self, query, clip_norm, total):
-        self._count(query)
-        noise = query.noise_multiplier * clip_norm * self._streams.noise.standard_normal(total.shape)
-        return (total + noise) / query.denominator
+    def release(self, total, query, clip, gate):
+        return (total + query.noise_multiplier * clip * self._noise.standard_normal(total.shape)) / query.denominator
+
+
+naive = private_with(Textbook)
 
 
 class InverseNormal:
@@ -54,8 +56,9 @@ def answer(oracle, suspect, streams, arithmetic=Arithmetic.GRANULAR):
     total = SUSPECTS[suspect]
     if arithmetic is Arithmetic.EXACT:
         total = LatticeSum(np.trunc(total * 2.0**40).astype(np.int64), 2.0**-40)
-    rows = SimpleNamespace(n_rows=N, point_shape=(D,), gradient_sum=lambda x, clip, batch: total)
-    return oracle(rows, plan, streams).gradient(np.zeros(D)) * N  # N is a power of two: no digit is lost
+    return (
+        oracle(answering(total, N), plan, streams).ask(GRADIENT, np.zeros(D)) * N
+    )  # N is a power of two: no digit is lost
 
 
 def precision_attack(answers):
@@ -101,26 +104,26 @@ CHANCE = 0.5 + 6 * 0.5 / math.sqrt(GAMES)
 
 class TestPrecision:
     def test_reads_the_naive_implementation(self):
-        assert success(precision_attack, Naive, own_streams) >= 0.97
+        assert success(precision_attack, naive, own_streams) >= 0.97
 
     @pytest.mark.parametrize("arithmetic", [Arithmetic.GRANULAR, Arithmetic.EXACT])
     def test_learns_nothing_from_ours(self, arithmetic):
-        assert success(precision_attack, PrivateOracle, own_streams, arithmetic) <= CHANCE
+        assert success(precision_attack, private, own_streams, arithmetic) <= CHANCE
 
 
 class TestSupport:
     def test_reads_the_naive_implementation(self):
-        assert success(support_attack, Naive, weak_streams) >= 0.97
+        assert success(support_attack, naive, weak_streams) >= 0.97
 
     def test_learns_nothing_from_our_grid_even_with_the_weak_sampler(self):
-        assert success(support_attack, PrivateOracle, weak_streams) <= CHANCE
+        assert success(support_attack, private, weak_streams) <= CHANCE
 
     @pytest.mark.parametrize("arithmetic", [Arithmetic.GRANULAR, Arithmetic.EXACT])
     def test_learns_nothing_from_ours(self, arithmetic):
-        assert success(support_attack, PrivateOracle, own_streams, arithmetic) <= CHANCE
+        assert success(support_attack, private, own_streams, arithmetic) <= CHANCE
 
     def test_on_the_grid_every_answer_is_possible_for_both_suspects(self):
         """The set of possible answers does not depend on the table: whole numbers of one public unit."""
         for suspect in (0, 1):
-            counts = np.ldexp(answer(PrivateOracle, suspect, own_streams(0)), 25)
+            counts = np.ldexp(answer(private, suspect, own_streams(0)), 25)
             np.testing.assert_array_equal(counts, np.rint(counts))

@@ -14,7 +14,8 @@ from scipy import sparse
 
 from dpadmm import DPLogisticRegression, kernels, load_model
 from dpadmm.errors import InvalidParameter, PromiseBroken, QueryRefused
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.accountants import make_accountant
 from dpadmm.privacy.accountants.iteration import ORDERS, positions, with_rounding
 from dpadmm.privacy.arithmetic import Arithmetic
@@ -301,11 +302,9 @@ def test_every_state_lies_on_the_public_grid(constraint, engine):
 
     for seed, form in enumerate(("dense", "csr")):
         with kernels.use(engine), mock.patch.object(local, "visit", one_by_one):
-            oracle = PrivateOracle(private_rows(seed, form=form), plan, make_streams())
+            oracle = PrivateOracle(private_rows(seed, form=form), Gate(plan), make_streams())
             model = solver.init(program.problem)
-            for _ in range(2):
-                oracle.noisy_pass(model.program)
-            x, dual = oracle.last_state()
+            x, dual = oracle.walk(model.program)
         for values, grid in ((np.array(seen), noise.grid), (x, noise.grid), (dual, noise.dual_grid)):
             counts = values / grid
             np.testing.assert_array_equal(counts, np.rint(counts))
@@ -332,9 +331,8 @@ def test_the_dual_carries_noise_after_every_pass():
     noise = Footing.of(program, N, 1, CLIP).noise(plan.queries[0].noise_multiplier)
     ends = []
     for seed in range(300):
-        oracle = PrivateOracle(empty, plan, make_streams(seed))
-        oracle.noisy_pass(solver.init(program.problem).program)
-        ends.append(oracle.last_state()[1])
+        oracle = PrivateOracle(empty, Gate(plan), make_streams(seed))
+        ends.append(oracle.walk(solver.init(program.problem).program)[1])
     # Without a penalty the dual before the noise is zero.
     size = float(np.mean(np.square(ends))) / noise.dual_deviation**2
     assert abs(size - 1.0) < 6.5 * math.sqrt(2 / (300 * D))
@@ -533,7 +531,7 @@ class TestPlans:
         assert plan.to_dict() == fields
         assert verify_plan(plan) <= 1.0
         with pytest.raises(QueryRefused, match="earlier version"):
-            PrivateOracle(private_rows(), plan, make_streams())
+            PrivateOracle(private_rows(), Gate(plan), make_streams())
 
     def test_a_plan_that_hides_its_rounding_is_broken_and_refused(self):
         program, solver, fields = self.old_plan()
@@ -541,7 +539,7 @@ class TestPlans:
         with pytest.raises(PromiseBroken, match="rounding"):
             verify_plan(forged)
         with pytest.raises(QueryRefused, match="certified"):
-            PrivateOracle(private_rows(), forged, make_streams()).noisy_pass(solver.init(program.problem).program)
+            PrivateOracle(private_rows(), Gate(forged), make_streams()).walk(solver.init(program.problem).program)
 
     def test_a_plan_for_fewer_passes_or_another_clip_is_refused(self):
         """Reach and rounding are those of all passes together."""
@@ -553,7 +551,7 @@ class TestPlans:
             if Passage.of(changed) == plan.queries[0].question.passage:
                 continue
             with pytest.raises(QueryRefused, match="certified"):
-                PrivateOracle(private_rows(), forged, make_streams()).noisy_pass(solver.init(program.problem).program)
+                PrivateOracle(private_rows(), Gate(forged), make_streams()).walk(solver.init(program.problem).program)
 
 
 # --- the known attacks -----------------------------------------------------------------------------------------------
@@ -567,7 +565,7 @@ def released(seed, truth, naive):
     solver = NoisyADMM(1, 1, 1.0, 0.2)
     plan = calibrate(Budget(8.0, 0.1), solver.requests(problem, 0.5), Everything(), 1, cache=False)
     row = np.full((1, WIDE), truth / math.sqrt(WIDE))
-    oracle = PrivateOracle(LocalRows(row, np.ones(1), Logistic()), plan, make_streams(seed))
+    oracle = PrivateOracle(LocalRows(row, np.ones(1), Logistic()), Gate(plan), make_streams(seed))
     honest = Footing.noise
 
     def textbook(footing, multiplier):
@@ -575,8 +573,7 @@ def released(seed, truth, naive):
         return StateNoise(FINEST_GRID, noise.deviation, FINEST_GRID, noise.dual_deviation)
 
     with mock.patch.object(Footing, "noise", textbook) if naive else mock.patch.object(Footing, "noise", honest):
-        oracle.noisy_pass(solver.init(problem).program)
-    return oracle.last_state()[0]
+        return oracle.walk(solver.init(problem).program)[0]
 
 
 def precision_attack(x):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,18 +17,27 @@ from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels.numpy_kernels import on_grid
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.hidden_walk import Walk
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.budget import Budget, Relation
+from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query
-from dpadmm.privacy.questions import ClippedGradient
-from dpadmm.privacy.sampling import Batch, Everything
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient, HiddenWalk
+from dpadmm.privacy.sampling import Batch, Everything, Permutation
+from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import Logistic
+from dpadmm.problem.constraints import Constraint
+from dpadmm.problem.hidden_pass_program import Program
+from dpadmm.problem.problem import Problem
+from dpadmm.problem.regularizers import Zero
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.wide import scaled_blocks
+from tests.asking import answering
 
 from .alarms import require, two_sided
 
@@ -40,15 +50,16 @@ def plan_of(n, multiplier=2.0, clip=1.0, count=1, relation=Relation.REPLACE_ONE)
 
 
 def rows_of(total, n):
-    return SimpleNamespace(
-        n_rows=n, n_features=len(total), point_shape=total.shape, gradient_sum=lambda x, clip, batch: total
-    )
+    return answering(total, n)
 
 
 def contributions(X, y, clip, point):
     """Each row's contribution as computed when it is alone."""
     return np.array(
-        [LocalRows(X[i : i + 1], y[i : i + 1], Logistic()).gradient_sum(point, clip, ALL) for i in range(len(X))]
+        [
+            LocalRows(X[i : i + 1], y[i : i + 1], Logistic()).ask(ClippedGradient(clip), (point,), ALL)
+            for i in range(len(X))
+        ]
     )
 
 
@@ -66,7 +77,7 @@ class TestOneContribution:
         d = int(rng.integers(1, 400))
         X = (rng.choice([1.0, 1 + 2.0**-20, 1 / 3], (1, d)) * 10.0 ** rng.integers(-3, 3)).astype(dtype)
         with kernels.use(engine):
-            total = LocalRows(X, np.array([-1.0]), Logistic()).gradient_sum(50 * np.ones(d), clip, ALL)
+            total = LocalRows(X, np.array([-1.0]), Logistic()).ask(ClippedGradient(clip), (50 * np.ones(d),), ALL)
         exact = math.sqrt(math.fsum((total / clip) ** 2))
         assert exact <= 1.0
 
@@ -84,7 +95,7 @@ class TestSummation:
         with kernels.use(engine):
             single = contributions(X, y, clip, np.zeros(d))
             made = sparse.csr_matrix(X) if kind == "csr" else X
-            total = LocalRows(made, y, Logistic()).gradient_sum(np.zeros(d), clip, ALL)
+            total = LocalRows(made, y, Logistic()).ask(ClippedGradient(clip), (np.zeros(d),), ALL)
         error = [abs(math.fsum([*single[:, j], -total[j]])) for j in range(d)]
         bound = arithmetic.summation_error(n, d) * clip
         assert np.linalg.norm(error) <= bound
@@ -149,7 +160,7 @@ class TestSummation:
         n = 2 * LONGEST_RUN + 5
         table = LocalRows(np.ones((n, 1)), np.ones(n), Logistic())
         with kernels.use("numpy"):
-            table.gradient_sum(np.zeros(1), 1.0, Batch(np.arange(n)) if rows == "batch" else ALL)
+            table.ask(ClippedGradient(1.0), (np.zeros(1),), Batch(np.arange(n)) if rows == "batch" else ALL)
         assert sum(lengths) == n
         assert max(lengths) <= LONGEST_RUN
 
@@ -175,7 +186,7 @@ class TestCharge:
         total = np.zeros(d)
         quiet = rows_of(total, 64)
         quiet.transformed = lambda matrix: quiet
-        oracle = PrivateOracle(quiet, plan, make_streams(0))
+        oracle = PrivateOracle(quiet, Gate(plan), make_streams(0))
         rounding = arithmetic.summation_error(n, d)
         if what == "condition":
             oracle.change_coordinates(np.diag(np.geomspace(1.0, 1e3, d)))
@@ -184,7 +195,7 @@ class TestCharge:
         grid = 2.0 ** arithmetic.grid_exponent(1.0, query.noise_multiplier, n)
         slack = arithmetic.slack(rounding, grid, d, 1.0)
         assert slack > 0.1
-        answers = np.array([oracle.gradient(np.zeros(d)) for _ in range(400 if what == "condition" else 1)]) * n
+        answers = np.array([oracle.ask(GRADIENT, np.zeros(d)) for _ in range(400 if what == "condition" else 1)]) * n
         residual = answers / (query.noise_multiplier * (1 + slack))
         require(two_sided((residual**2).sum(), stats.chi2(residual.size)), "variance")
 
@@ -224,7 +235,10 @@ class TestGrid:
         n, d = 64, 300
         total = clip * np.random.default_rng(0).normal(size=d)
         answers = (
-            PrivateOracle(rows_of(total, n), plan_of(n, multiplier, clip), make_streams()).gradient(np.zeros(d)) * n
+            PrivateOracle(rows_of(total, n), Gate(plan_of(n, multiplier, clip)), make_streams()).ask(
+                GRADIENT, np.zeros(d)
+            )
+            * n
         )
         grid = 2.0 ** arithmetic.grid_exponent(clip, multiplier, n)
         np.testing.assert_array_equal(answers / grid, np.rint(answers / grid))
@@ -236,7 +250,7 @@ class TestGrid:
         n, d = 64, 200
         for size in (0.0, 1e-9, 1.0, 64.0):
             total = np.full(d, size / 3)
-            answers = PrivateOracle(rows_of(total, n), plan_of(n), make_streams()).gradient(np.zeros(d)) * n
+            answers = PrivateOracle(rows_of(total, n), Gate(plan_of(n)), make_streams()).ask(GRADIENT, np.zeros(d)) * n
             counts = np.ldexp(answers, 23)
             np.testing.assert_array_equal(counts, np.rint(counts))
 
@@ -256,15 +270,16 @@ class TestGrid:
 class TestSecretRowCount:
     def test_far_more_rows_than_declared_are_refused(self):
         plan = plan_of(10, relation=Relation.ADD_REMOVE)
-        PrivateOracle(rows_of(np.zeros(2), 40), plan, make_streams())
+        PrivateOracle(rows_of(np.zeros(2), 40), Gate(plan), make_streams())
         with pytest.raises(QueryRefused, match="declared") as refusal:
-            PrivateOracle(rows_of(np.zeros(2), 41), plan, make_streams())
+            PrivateOracle(rows_of(np.zeros(2), 41), Gate(plan), make_streams())
         assert "41" not in str(refusal.value)
 
     def test_the_noise_does_not_depend_on_the_actual_number(self):
         plan = plan_of(10**9, relation=Relation.ADD_REMOVE)
         drawn = [
-            PrivateOracle(rows_of(np.zeros(50), n), plan, make_streams(1)).gradient(np.zeros(50)) for n in (5, 9999)
+            PrivateOracle(rows_of(np.zeros(50), n), Gate(plan), make_streams(1)).ask(GRADIENT, np.zeros(50))
+            for n in (5, 9999)
         ]
         np.testing.assert_array_equal(*drawn)
 
@@ -272,7 +287,7 @@ class TestSecretRowCount:
 def test_oblong_coordinates_are_refused():
     """A row may be long where a short P cannot see it, and its rounding then is not bounded by the clip."""
     rows = LocalRows(RowMap(1.0, False).apply(np.eye(3)), np.ones(3), Logistic())
-    oracle = PrivateOracle(rows, plan_of(3), make_streams())
+    oracle = PrivateOracle(rows, Gate(plan_of(3)), make_streams())
     with pytest.raises(QueryRefused, match="square"):
         oracle.change_coordinates(np.eye(3)[:, :2])
 
@@ -280,7 +295,7 @@ def test_oblong_coordinates_are_refused():
 def test_a_plan_in_another_arithmetic_is_refused():
     plan = replace(plan_of(4), arithmetic=arithmetic.Arithmetic.EXACT)
     with pytest.raises(QueryRefused, match="arithmetic"):
-        PrivateOracle(rows_of(np.zeros(2), 4), plan, make_streams()).gradient(np.zeros(2))
+        PrivateOracle(rows_of(np.zeros(2), 4), Gate(plan), make_streams()).ask(GRADIENT, np.zeros(2))
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
@@ -289,15 +304,20 @@ def test_a_zero_is_released_without_the_sign_of_what_was_rounded_to_it(engine, d
     """The sign of a sum below half the grid is a digit finer than the grid."""
     silent = SimpleNamespace(noise=SimpleNamespace(standard_normal=lambda shape: np.full(shape, drawn)), sampling=None)
     total = np.array([0.0, -0.0, 1e-300, -1e-300, -1e-12])
-    oracle = PrivateOracle(rows_of(total, 9), plan_of(9), silent)
+    oracle = PrivateOracle(rows_of(total, 9), Gate(plan_of(9)), silent)
     with kernels.use(engine):
-        answer = oracle.gradient(np.zeros(5))
+        answer = oracle.ask(GRADIENT, np.zeros(5))
     assert not answer.any()
     assert not np.signbit(answer).any()
 
 
 def test_hidden_passes_release_zeros_without_a_sign():
-    oracle = PrivateOracle(rows_of(np.zeros(2), 4), plan_of(4), make_streams())
-    x, dual = oracle.release_state(oracle._plan.queries[0], (np.array([-0.0, 1.0]), np.array([[-0.0]])))
+    program = Program(Problem(Logistic(), Zero(), Constraint.identity(3)), 0.5, 1.0)
+    query = Query(
+        "noisy pass", 1, 0.5, Permutation(2), 2.0, 1.0, HiddenWalk(0.5, Passage.of(Footing.of(program, 2, 1, 0.5)))
+    )
+    walk = Walk(LocalRows(np.zeros((2, 3)), np.ones(2), Logistic()), query, program)
+    with mock.patch.object(Walk, "_passed", return_value=(np.array([-0.0, 1.0]), np.array([[-0.0]]))):
+        x, dual = walk.last_state(make_streams(), None)
     assert not np.signbit(x).any()
     assert not np.signbit(dual).any()

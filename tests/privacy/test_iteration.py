@@ -22,8 +22,9 @@ from dpadmm.errors import (
     SchemeMismatch,
     UnsupportedProblem,
 )
-from dpadmm.oracles.base import PrivateOracle
-from dpadmm.oracles.exact import ExactOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.noiseless import NoiselessOracle
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy import plan_cache
 from dpadmm.privacy.accountants import iteration, make_accountant
 from dpadmm.privacy.accountants.iteration import ORDERS, log_mean_exp, positions
@@ -33,7 +34,7 @@ from dpadmm.privacy.comparison import compare, compare_plan
 from dpadmm.privacy.events import Event, GaussianSums, HiddenPasses
 from dpadmm.privacy.passage import NOISY_PASS, Passage
 from dpadmm.privacy.plan import Plan, Request
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import ClippedGradient, Kind
 from dpadmm.privacy.sampling import Batch, Everything, Permutation, make_sampler
 from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import (
@@ -567,7 +568,7 @@ def private_rows(n_rows=6):
 
 
 def oracle(plan, n_rows=6, seed=0):
-    return PrivateOracle(private_rows(n_rows), plan, make_streams(seed))
+    return PrivateOracle(private_rows(n_rows), Gate(plan), make_streams(seed))
 
 
 class TestBarrier:
@@ -581,7 +582,7 @@ class TestBarrier:
         plan, solver, problem = planned()
         program = solver.init(problem).program
         with pytest.raises(QueryRefused, match="own"):
-            oracle(plan).noisy_pass(Curious(program.problem, program.step, program.beta))
+            oracle(plan).walk(Curious(program.problem, program.step, program.beta))
 
     @pytest.mark.parametrize(
         ("coupling", "weakest", "strongest"),
@@ -610,29 +611,21 @@ class TestBarrier:
     def test_one_state_leaves_at_the_end_and_once(self):
         plan, solver, problem = planned()
         asked, program = oracle(plan), solver.init(problem).program
-        with pytest.raises(QueryRefused, match="before all planned passes"):
-            asked.last_state()
-        assert asked.noisy_pass(program) is None
-        with pytest.raises(QueryRefused, match="before all planned passes"):
-            asked.last_state()
-        asked.noisy_pass(program)
-        x, dual = asked.last_state()
+        heard = []
+        x, dual = asked.walk(program, heard.append)
+        assert heard == [1, 2]
         assert x.shape == dual.shape == (3,)
-        with pytest.raises(QueryRefused, match="leaves once"):
-            asked.last_state()
         with pytest.raises(QueryRefused, match="have been answered"):
-            asked.noisy_pass(program)
+            asked.walk(program)
         asked.require_promise_kept()
 
     def test_mutant_that_looks_at_every_pass_gets_no_model(self, monkeypatch):
-        honest = NoisyADMM.update
+        honest = NoisyADMM.all_steps
 
-        def greedy(solver, state, problem, asked):
-            state = honest(solver, state, problem, asked)
-            asked.last_state()
-            return state
+        def greedy(solver, problem, asked, tick):
+            return honest(solver, problem, asked, lambda step: asked.walk(solver.init(problem).program))
 
-        monkeypatch.setattr(NoisyADMM, "update", greedy)
+        monkeypatch.setattr(NoisyADMM, "all_steps", greedy)
         model = DPLogisticRegression(1.0, 1e-3, solver="noisy-admm", steps=2, classes=[0, 1])
         with pytest.raises(QueryRefused):
             model.fit(*table(40))
@@ -642,11 +635,7 @@ class TestBarrier:
         plan, solver, problem = planned()
         for other in (replace(solver, step_size=0.4), replace(solver, beta=3.0)):
             with pytest.raises(QueryRefused, match="certified"):
-                oracle(plan).noisy_pass(other.init(problem).program)
-        asked = oracle(plan)
-        asked.noisy_pass(solver.init(problem).program)
-        with pytest.raises(QueryRefused, match="one program"):
-            asked.noisy_pass(solver.init(problem).program)
+                oracle(plan).walk(other.init(problem).program)
 
     def test_another_loss_or_width_is_refused(self):
         plan, solver, _ = planned()
@@ -655,7 +644,7 @@ class TestBarrier:
             Problem(Logistic(), Zero(), Constraint.identity(2)),
         ):
             with pytest.raises(QueryRefused, match=r"another loss or another number of features|certified"):
-                oracle(plan).noisy_pass(replace(solver).init(problem).program)
+                oracle(plan).walk(replace(solver).init(problem).program)
 
     def test_rows_longer_than_declared_are_cut_to_length(self):
         """Or the curvature would exceed the certified one."""
@@ -667,21 +656,21 @@ class TestBarrier:
         )
         ends = []
         for rows in (long, short):
-            asked = PrivateOracle(rows, plan, make_streams(0))
+            asked = PrivateOracle(rows, Gate(plan), make_streams(0))
             ends.append(run(solver, problem, asked).x)
         np.testing.assert_allclose(ends[0], ends[1], rtol=1e-9)
 
     def test_a_pass_cannot_be_asked_as_a_gradient_nor_a_gradient_as_a_pass(self):
         plan, solver, problem = planned()
         with pytest.raises(QueryRefused):
-            oracle(plan).gradient(np.zeros(3), NOISY_PASS)
+            oracle(plan).ask(Kind(NOISY_PASS), np.zeros(3))
         with pytest.raises(QueryRefused):
-            oracle(
-                calibrate(Budget(1.0, 0.05), [Request("gradient", 1, ClippedGradient(1.0))], Everything(), 6)
-            ).noisy_pass(solver.init(problem).program)
+            oracle(calibrate(Budget(1.0, 0.05), [Request("gradient", 1, ClippedGradient(1.0))], Everything(), 6)).walk(
+                solver.init(problem).program
+            )
         forged = replace(plan, queries=(replace(plan.queries[0], sampler=Everything()),))
         with pytest.raises(QueryRefused):
-            oracle(forged).noisy_pass(solver.init(problem).program)
+            oracle(forged).walk(solver.init(problem).program)
 
     def test_mutant_that_visits_a_record_twice_is_refused(self, monkeypatch):
         for rows in ([0, 0, 2, 3, 4, 5], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 5]):
@@ -704,7 +693,7 @@ class TestBarrier:
         solver = NoisyADMM(5, 2, 0.5, 1.0)
         plan = calibrate(Budget(1.0, 0.05), solver.requests(problem, 0.5), Everything(), 5)
         rows = LocalRows(np.zeros((5, 200)), np.ones(5), Logistic())
-        ends = [run(solver, problem, PrivateOracle(rows, plan, make_streams(seed))).x for seed in range(40)]
+        ends = [run(solver, problem, PrivateOracle(rows, Gate(plan), make_streams(seed))).x for seed in range(40)]
         size = plan.queries[0].noise_multiplier * 0.5 * 0.5 * math.sqrt(10)
         seen = float(np.sum(np.square(ends))) / size**2
         freedom = 200 * 40
@@ -825,7 +814,7 @@ class TestFits:
         target = 2.0 * y - 1
         problem = Problem(Logistic(), L1(0.02), constraint)
         solver = NoisyADMM(40, 250, 0.08, 2.5)
-        found = run(solver, problem, ExactOracle(LocalRows(X / 2, target, Logistic()), random_state=0))
+        found = run(solver, problem, NoiselessOracle(LocalRows(X / 2, target, Logistic()), random_state=0))
         best = solve_exactly(problem, X / 2, target, 1e-8)
         gap = objective(problem, X / 2, target, found.coefficients) - objective(problem, X / 2, target, best)
         assert 0 <= gap < 2e-3

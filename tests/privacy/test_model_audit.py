@@ -18,6 +18,7 @@ from dpadmm.errors import FileProblem, PrivacyError, PromiseBroken
 from dpadmm.privacy.facts import Unit
 from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.plan_facts import restated
+from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, GradientDifference, SecondMoment
 from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.privacy.wording.version1_words import EARLIER, SAFE
@@ -27,6 +28,7 @@ from dpadmm.randomness import make_selection_stream, make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.solvers.base import SOLVERS
 from experiments.mutants import less_noise
+from tests.asking import EVERY_ROW
 from tests.version1 import stated
 
 ROWS = 400
@@ -228,18 +230,24 @@ class TestWorstRows:
             Batch(np.array([2, 0]), np.array([1.0, 0.0])),
         ]
         for batch in batches:
-            assert np.allclose(short.gradient_sum(x, 0.1, batch), whole.gradient_sum(x, 0.1, batch))
             assert np.allclose(
-                short.difference_sum(x, -x, 0.5, 0.2, batch), whole.difference_sum(x, -x, 0.5, 0.2, batch)
+                short.ask(ClippedGradient(0.1), (x,), batch), whole.ask(ClippedGradient(0.1), (x,), batch)
+            )
+            assert np.allclose(
+                short.ask(GradientDifference(1.0), (x, -x, 0.2), batch),
+                whole.ask(GradientDifference(1.0), (x, -x, 0.2), batch),
             )
         assert short.n_rows == whole.n_rows
-        assert np.allclose(short.second_moment_sum(), whole.second_moment_sum())
+        assert np.allclose(short.ask(SecondMoment(), (), EVERY_ROW), whole.ask(SecondMoment(), (), EVERY_ROW))
         weights = np.array([3.0, 30.0])
-        assert np.allclose(short.curvature_sum(x, weights), whole.curvature_sum(x, weights))
+        assert np.allclose(
+            short.ask(FeatureCurvature(), (x, weights), EVERY_ROW),
+            whole.ask(FeatureCurvature(), (x, weights), EVERY_ROW),
+        )
         turned = np.array([[0.0, 2.0], [1.0, 0.0]])
         assert np.allclose(
-            short.transformed(turned).gradient_sum(x, 0.1, Batch(None)),
-            whole.transformed(turned).gradient_sum(x, 0.1, Batch(None)),
+            short.transformed(turned).ask(ClippedGradient(0.1), (x,), Batch(None)),
+            whole.transformed(turned).ask(ClippedGradient(0.1), (x,), Batch(None)),
         )
 
     @pytest.mark.parametrize("bounds", [None, ((-1.0, 5.0), (1.0, 9.0))])

@@ -5,22 +5,23 @@ The noise-law and taint tests are the proof; the audits are the smoke alarm.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.mechanisms import Granular
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Query
-from dpadmm.privacy.questions import ClippedGradient, GradientDifference
+from dpadmm.privacy.questions import DIFFERENCE, GRADIENT, ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch, Everything, Poisson, TruncatedPoisson, WithoutReplacement
 from dpadmm.problem import Logistic, Softmax
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from tests.asking import answering, less_noise, private, private_with
 
 from . import toys
 from .alarms import Law, require, two_sided
@@ -37,20 +38,20 @@ def plan_with(sampler, n, kind="gradient", scalable=False):
     return plan, query
 
 
-def residuals(rows, plan, query, streams, outputs=1, oracle=PrivateOracle):
+def residuals(rows, plan, query, streams, outputs=1, oracle=private):
     """(QUERIES, D·outputs) differences between answers and the exact means of the same batches, in noise deviations."""
     seen = []
 
     class Watched:
-        n_rows, point_shape = rows.n_rows, rows.point_shape
+        n_rows, space = rows.n_rows, rows.space
 
-        def gradient_sum(self, x, clip_norm, batch):
-            seen.append(rows.gradient_sum(x, clip_norm, batch))
+        def ask(self, question, at, batch):
+            seen.append(rows.ask(question, at, batch))
             return seen[-1]
 
     asked = oracle(Watched(), plan, streams)
     x = np.zeros((D, outputs) if outputs > 1 else D)
-    answers = np.array([asked.gradient(x).ravel() for _ in range(QUERIES)])
+    answers = np.array([asked.ask(GRADIENT, x).ravel() for _ in range(QUERIES)])
     exact = np.array([total.ravel() for total in seen]) / query.denominator
     return (answers - exact) / (query.noise_multiplier * query.clip_norm / query.denominator)
 
@@ -106,9 +107,8 @@ class TestNoise:
     @pytest.mark.parametrize("clip_norm", [1.5, 0.2, 1e-6])
     def test_differences_carry_noise_in_proportion_to_their_clip(self, rows, clip_norm):
         plan, query = plan_with(Poisson(0.3), 12, "difference", scalable=True)
-        quiet = SimpleNamespace(n_rows=12, point_shape=(D,), difference_sum=lambda x, *rest: np.zeros_like(x))
-        oracle = PrivateOracle(quiet, plan, make_streams(None))
-        answers = np.array([oracle.difference(np.ones(D), np.zeros(D), clip_norm) for _ in range(QUERIES)])
+        oracle = private(answering(np.zeros(D), 12), plan, make_streams(None))
+        answers = np.array([oracle.ask(DIFFERENCE, np.ones(D), np.zeros(D), clip_norm) for _ in range(QUERIES)])
         check_noise(answers * query.denominator / (query.noise_multiplier * clip_norm))
 
     def test_an_empty_batch_is_noised_like_any_other(self, rows):
@@ -122,27 +122,29 @@ class TestNoise:
 
     @pytest.mark.parametrize("scale", [0.95, 1.05, 0.5])
     def test_mutant_wrong_scale(self, rows, scale):
-        class Wrong(PrivateOracle):
-            def release(self, query, clip_norm, total):
-                return super().release(
-                    replace(query, noise_multiplier=scale * query.noise_multiplier), clip_norm, total
-                )
-
         plan, query = plan_with(Everything(), 12)
         with pytest.raises(Law, match="variance"):
-            check_noise(residuals(rows, plan, query, make_streams(0), oracle=Wrong))
+            check_noise(residuals(rows, plan, query, make_streams(0), oracle=private_with(less_noise(1 / scale))))
 
     def test_mutant_noise_scaled_by_the_realised_batch(self, rows):
-        class Realised(PrivateOracle):
-            def gradient(self, x, kind="gradient"):
-                query = self._admit(kind, x)
-                batch = query.sampler.draw(12, self._streams.sampling)
-                total = self._rows.gradient_sum(x, query.clip_norm, batch)
-                return self.release(query, query.clip_norm, total) * query.denominator / max(1, len(batch.rows))
+        sizes = []
+
+        def counted(rows, plan, streams):
+            def ask(question, at, batch):
+                sizes.append(len(batch.rows))
+                return rows.ask(question, at, batch)
+
+            return private(
+                SimpleNamespace(n_rows=rows.n_rows, space=rows.space, ask=ask), plan, streams, mechanism=Realised
+            )
+
+        class Realised(Granular):
+            def release(self, total, query, clip, gate):
+                return super().release(total, query, clip, gate) * query.denominator / max(1, sizes[-1])
 
         plan, query = plan_with(Poisson(0.3), 12)
         with pytest.raises(Law):
-            check_noise(residuals(rows, plan, query, make_streams(0), oracle=Realised))
+            check_noise(residuals(rows, plan, query, make_streams(0), oracle=counted))
 
     @pytest.mark.parametrize("period", [1, 2, 7])
     def test_mutant_reused_noise(self, rows, period):

@@ -12,6 +12,7 @@ import pytest
 from dpadmm import DPLogisticRegression
 from dpadmm.cells.one_cell import label, number_or_nan
 from dpadmm.cells.pandas_cells import UNREADABLE, objects_of
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch
 from dpadmm.tables.encode import read_codes, read_numbers
 from tests.attacks.nasty import LateBytes, LateDecimal, LateFraction, LateReal, OddFraction, SaysTorch, Untyped
@@ -32,8 +33,8 @@ def rows_of(labels, table=X):
     model = DPLogisticRegression(
         1.0, 1e-6, classes=[0, 1], invalid_rows="zero", random_state=0, solver="dp-gd", steps=2
     )
-    prepared = model.prepare(table, labels)
-    return prepared.rows, prepared.recipe.plan.queries[0]
+    prepared, rows = model.prepare(table, labels)
+    return rows, prepared.recipe.plan.queries[0]
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
@@ -42,7 +43,7 @@ def test_one_label_moves_a_sum_by_no_more_than_its_row(holder):
     one, query = rows_of(HOLDERS[holder](LABELS))
     two, _ = rows_of(HOLDERS[holder](["oops", *LABELS[1:]]))
     for point in (np.zeros(4), np.array([1.0, -2.0, 0.5, 3.0])):
-        sums = [rows.gradient_sum(point, query.clip_norm, Batch(None)) for rows in (one, two)]
+        sums = [rows.ask(ClippedGradient(query.clip_norm), (point,), Batch(None)) for rows in (one, two)]
         assert np.linalg.norm(sums[0] - sums[1]) <= query.clip_norm * (1 + 1e-9)
         assert np.linalg.norm(sums[0]) > 10 * query.clip_norm
 
@@ -57,7 +58,7 @@ def test_one_cell_of_a_frame_in_single_precision_moves_no_margin(cell):
     point = np.array([9.0, -18.0, 9.0, 0.1])
     for changed in (other, other.astype(object)):
         (one, query), (two, _) = rows_of(LABELS, whole), rows_of(LABELS, changed)
-        sums = [rows.gradient_sum(point, query.clip_norm, Batch(None)) for rows in (one, two)]
+        sums = [rows.ask(ClippedGradient(query.clip_norm), (point,), Batch(None)) for rows in (one, two)]
         assert np.linalg.norm(sums[0] - sums[1]) <= 2 * query.clip_norm * (1 + 1e-9)
         assert one._X[1:].tobytes() == two._X[1:].tobytes()
 
@@ -98,7 +99,7 @@ def test_large_whole_numbers_are_told_apart():
         1.0, 1e-6, classes=classes, invalid_rows="zero", random_state=0, solver="dp-gd", steps=1
     )
     for held in (labels, np.array(labels), pd.Series(labels, dtype="Int64"), [0.5, *labels[1:]], [2**64, *labels[1:]]):
-        found = model.prepare(X, held).rows._columns[0]
+        found = model.prepare(X, held)[1]._columns[0]
         np.testing.assert_array_equal(found[1:], 2 * np.array(LABELS[1:]) - 1)
 
 
@@ -166,10 +167,10 @@ def test_a_cell_that_cannot_be_made_an_object_harms_no_other(kind):
     if kind == "text":
         holders.append(series.array.__arrow_array__())
     for y in holders:
-        rows = model.prepare(table, y).rows
+        rows = model.prepare(table, y)[1]
         assert (rows._table.factors != 0).tolist() == [kind == "text"] * 3 + [False]
     frame = pd.DataFrame({"a": series, "b": [1.0, 2.0, 3.0, 4.0]})
-    rows = model.prepare(frame, ["0", "1", "0", "1"]).rows
+    rows = model.prepare(frame, ["0", "1", "0", "1"])[1]
     assert (rows._table.factors != 0).tolist() == [kind == "text"] * 3 + [False]
     with pytest.raises(ValueError, match="not numbers") as refusal:
         model.set_params(invalid_rows="error").fit(frame, ["0", "1", "0", "1"])
@@ -201,7 +202,7 @@ def test_large_labels_stay_what_they_are_beside_a_missing_one():
         1.0, 1e-6, classes=classes, invalid_rows="zero", random_state=0, solver="dp-gd", steps=1
     )
     for held in holders:
-        rows = model.prepare(X, held).rows
+        rows = model.prepare(X, held)[1]
         np.testing.assert_array_equal(rows._columns[0][1:], 2 * np.array(LABELS[1:]) - 1)
         assert rows._table.factors[0] == 0
     assert label(np.longdouble(2**63 + 1)) == 2**63 + 1
@@ -254,12 +255,12 @@ def test_observed_classes_have_a_type_that_no_missing_label_changes(given, kind)
         held += [other.astype(float), np.ma.masked_array(labels, mask=np.arange(N) == 0), np.ma.masked_array(labels)]
     model = DPLogisticRegression(1.0, 1e-6, invalid_rows="zero", random_state=0, solver="dp-gd", steps=1)
     for y in held:
-        classes = model.prepare(X, y).target.classes
+        classes = model.prepare(X, y)[0].target.classes
         assert classes.dtype.kind == kind
         assert classes.tolist() == given
     if kind in "iU":
         plain = np.array(labels)
-        assert model.prepare(X, plain).target.classes.dtype == plain.dtype
+        assert model.prepare(X, plain)[0].target.classes.dtype == plain.dtype
 
 
 def test_observed_classes_of_dask_are_the_union_of_those_of_the_partitions():
@@ -269,7 +270,7 @@ def test_observed_classes_of_dask_are_the_union_of_those_of_the_partitions():
         parts = [np.array([first, *LABELS[1:half]]), np.array(LABELS[half:])]
         y = da.concatenate([da.from_delayed(dask.delayed(part), (half,), dtype=float) for part in parts])
         model = DPLogisticRegression(1.0, 1e-6, invalid_rows="zero", random_state=0, solver="dp-gd", steps=1)
-        classes = model.prepare(da.from_array(X, chunks=(half, 3)), y).target.classes
+        classes = model.prepare(da.from_array(X, chunks=(half, 3)), y)[0].target.classes
         assert classes.dtype.kind == "i"
         assert classes.tolist() == [0, 1]
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.kernels.numpy_kernels import products
 from dpadmm.kernels.vectors.short_sparse_rows import SHORT
+from dpadmm.privacy.questions import CentredScore, ClippedGradient, FeatureCurvature
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
@@ -16,6 +17,7 @@ from dpadmm.problem.scores import Accuracy
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
+from tests.asking import EVERY_ROW
 
 rng = np.random.default_rng(0)
 SHAPES = [(52, 40), (37, 5), (9, 130), (70, 1)]
@@ -48,7 +50,7 @@ def test_a_score_moves_by_one_contribution(form, outputs):
 
         def score(kept, X=X, target=target, x=x):
             table = PackedRows.of(RowMap(1.0, False), form(X[kept]))
-            return ScoredRows(table, target[kept], loss, Accuracy()).score_sum(x, 0.5)[0]
+            return ScoredRows(table, target[kept], loss, Accuracy()).ask(CentredScore(0.5), (x,), EVERY_ROW)[0]
 
         everything = np.arange(n)
         whole = score(everything)
@@ -64,10 +66,10 @@ def test_a_gradient_moves_by_one_contribution(engine, dtype, long):
     rows = LocalRows(PackedRows.of(RowMap(1.0, False), cancelling(n, d, dtype)), rng.choice([-1.0, 1.0], n), Logistic())
     x, batch = np.full(d, long), rng.permutation(n)
     with kernels.use(engine):
-        whole = rows.gradient_sum(x, 0.5, Batch(batch))
+        whole = rows.ask(ClippedGradient(0.5), (x,), Batch(batch))
         for place in range(0, n, 7):
-            rest = rows.gradient_sum(x, 0.5, Batch(np.delete(batch, place)))
-            alone = rows.gradient_sum(x, 0.5, Batch(batch[place : place + 1]))
+            rest = rows.ask(ClippedGradient(0.5), (x,), Batch(np.delete(batch, place)))
+            alone = rows.ask(ClippedGradient(0.5), (x,), Batch(batch[place : place + 1]))
             assert np.linalg.norm(whole - rest - alone) < 1e-14 * n
 
 
@@ -80,7 +82,7 @@ def test_a_table_without_a_row_lacks_its_contribution_alone(form, dtype):
 
         def summed(kept, X=X, target=target, x=x):
             rows = LocalRows(PackedRows.of(RowMap(1.0, False), form(X[kept])), target[kept], Logistic())
-            return rows.gradient_sum(x, 0.5, Batch(None))
+            return rows.ask(ClippedGradient(0.5), (x,), Batch(None))
 
         with kernels.use("compiled"):
             whole = summed(np.arange(n))
@@ -101,7 +103,7 @@ def test_a_long_row_among_short_ones_changes_no_contribution_but_its_own(dtype):
 
     def summed(kept):
         rows = LocalRows(PackedRows.of(RowMap(1.0, False), sparse.csr_matrix(X[kept])), target[kept], Logistic())
-        return rows.gradient_sum(x, 0.5, Batch(None))
+        return rows.ask(ClippedGradient(0.5), (x,), Batch(None))
 
     with kernels.use("compiled"):
         whole, rest, alone = summed(np.arange(n)), summed(np.delete(np.arange(n), 70)), summed(np.array([70]))
@@ -117,7 +119,7 @@ def test_a_margin_that_is_wrong_or_no_number_does_not_lengthen_a_contribution(en
     for long in (1.0, 1e20, 3e38):
         x = np.where(np.arange(d) % 2, long, -long)
         with kernels.use(engine):
-            lengths = [np.linalg.norm(rows.gradient_sum(x, clip, Batch(np.array([i])))) for i in range(n)]
+            lengths = [np.linalg.norm(rows.ask(ClippedGradient(clip), (x,), Batch(np.array([i])))) for i in range(n)]
         assert max(lengths) <= clip
         assert long > 1e30 or min(lengths) > 0
 
@@ -147,7 +149,7 @@ def test_a_curvature_moves_by_one_contribution(held, dtype, weight):
 
         def summed(kept, X=X, target=target, x=x):
             rows = TABLES[held](RowMap(1.0, False), X[kept], target[kept])
-            return rows.curvature_sum(x, np.full(len(x), weight))
+            return rows.ask(FeatureCurvature(), (x, np.full(len(x), weight)), EVERY_ROW)
 
         whole = summed(np.arange(n))
         for gone in range(0, n, 5):
@@ -160,5 +162,5 @@ def test_curvatures_of_cancelling_rows_are_neither_all_nor_none(held):
     """What the test above needs, for a margin that is off to show."""
     asked = np.full(40, 1e16), np.full(40, 4.0)
     tables = [TABLES[held](RowMap(1.0, False), row[None], np.ones(1)) for row in cancelling(60, 40)]
-    sizes = [np.linalg.norm(rows.curvature_sum(*asked)) for rows in tables]
+    sizes = [np.linalg.norm(rows.ask(FeatureCurvature(), tuple(asked), EVERY_ROW)) for rows in tables]
     assert 0 <= min(sizes) < 0.1 * max(sizes)

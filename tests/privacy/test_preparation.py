@@ -21,12 +21,13 @@ from dpadmm import (
 )
 from dpadmm.audit import gaussian_lower_bound
 from dpadmm.errors import BudgetExceeded, InvalidParameter, PromiseBroken, QueryRefused
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon, gaussian_shift
 from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate, verify_plan
 from dpadmm.privacy.plan import Plan, Request
-from dpadmm.privacy.questions import ClippedGradient, CountsBelow, FeatureMoment
+from dpadmm.privacy.questions import FEATURE_MOMENT, QUANTILE_COUNTS, ClippedGradient, CountsBelow, FeatureMoment
 from dpadmm.privacy.sampling import Everything, Poisson
 from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem.losses import Squared
@@ -34,6 +35,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.asking import EVERY_ROW, below_sums
 from tests.version1 import stated
 
 RELATIONS = pytest.mark.parametrize("relation", list(Relation))
@@ -86,7 +88,7 @@ class TestSensitivity:
         rowmap = RowMap(row_norm, False)
 
         def value(row, free):
-            return one((10 * row_norm * row).astype(dtype), form, rowmap).feature_moment_sum().ravel()
+            return one((10 * row_norm * row).astype(dtype), form, rowmap).ask(FeatureMoment(), (), EVERY_ROW).ravel()
 
         assert 0.999 * bound <= search(value, relation, 0) <= bound * (1 + 1e-9)
 
@@ -98,7 +100,7 @@ class TestSensitivity:
         bound = relation.record_distance * CountsBelow(D, LEVELS).reach(relation)
 
         def value(row, free):
-            return one(row.astype(dtype), form).below_sums(free.reshape(LEVELS, D)).ravel()
+            return below_sums(one(row.astype(dtype), form), free.reshape(LEVELS, D)).ravel()
 
         assert search(value, relation, LEVELS * D) == bound
 
@@ -112,7 +114,7 @@ class TestSensitivity:
             rows = rng.standard_normal((2, D)) * 10.0 ** rng.integers(-2, 3)
             rows[rng.random((2, D)) < 0.1] = np.nan
             tables = [one(row, weight=rng.uniform()) for row in rows]
-            sums = [(t.feature_moment_sum(), t.below_sums(thresholds)) for t in tables]
+            sums = [(t.ask(FeatureMoment(), (), EVERY_ROW), below_sums(t, thresholds)) for t in tables]
             for (a, b), bound in zip(zip(*sums, strict=True), (moment, counts), strict=True):
                 assert np.linalg.norm(a if relation is Relation.ADD_REMOVE else a - b) <= bound
 
@@ -137,7 +139,7 @@ class TestSensitivity:
         clean = X[np.isfinite(X).all(axis=1)]
         thresholds = np.array([[-1.0, 0.0, 0.5, 2.0], [-3.0, 1e-300, -1e-300, 3.0]])
         expected = [(clean <= t).sum(axis=0) - len(clean) / 2 for t in thresholds]
-        np.testing.assert_array_equal(rows.below_sums(thresholds), expected)
+        np.testing.assert_array_equal(below_sums(rows, thresholds), expected)
 
 
 def step_plan(request, budget=Budget(1.0, 1e-2), n_rows=20):  # noqa: B008
@@ -149,36 +151,36 @@ class TestOracle:
         plan = step_plan(Request("quantile counts", 1, CountsBelow(1, 1)))
         rows = LocalRows(np.ones((20, D)), np.zeros(20), Squared())
         with pytest.raises(QueryRefused, match="other features"):
-            PrivateOracle(rows, plan, make_streams(0)).shares_below(np.array([[0.5]]))
+            PrivateOracle(rows, Gate(plan), make_streams(0)).ask(QUANTILE_COUNTS, np.array([[0.5]]))
 
     """Only the planned questions are answered."""
 
     def oracle(self, plan, n_rows=20, features=D):
         X = np.random.default_rng(0).uniform(-1, 1, (n_rows, features))
-        return PrivateOracle(LocalRows(X, np.zeros(n_rows), Squared()), plan, make_streams(0))
+        return PrivateOracle(LocalRows(X, np.zeros(n_rows), Squared()), Gate(plan), make_streams(0))
 
     def test_counts_of_other_shapes_are_refused(self):
         plan = step_plan(Request("quantile counts", 2, CountsBelow(D, 1)))
         oracle = self.oracle(plan)
         for thresholds in (np.zeros((2, D)), np.zeros((1, D - 1)), np.full((1, D), np.nan)):
             with pytest.raises(QueryRefused):
-                oracle.shares_below(thresholds)
+                oracle.ask(QUANTILE_COUNTS, thresholds)
         with pytest.raises(PromiseBroken):
             oracle.require_promise_kept()
 
     def test_no_more_rounds_than_planned(self):
         oracle = self.oracle(step_plan(Request("quantile counts", 1, CountsBelow(D, 1))))
-        oracle.shares_below(np.zeros((1, D)))
+        oracle.ask(QUANTILE_COUNTS, np.zeros((1, D)))
         oracle.require_promise_kept()
         with pytest.raises(QueryRefused):
-            oracle.shares_below(np.zeros((1, D)))
+            oracle.ask(QUANTILE_COUNTS, np.zeros((1, D)))
 
     def test_a_moment_under_another_name_is_refused(self):
         oracle = self.oracle(step_plan(Request("feature moment", 1, CountsBelow(D, 1))))
         with pytest.raises(QueryRefused):
-            oracle.feature_moment()
+            oracle.ask(FEATURE_MOMENT)
         with pytest.raises(QueryRefused):
-            oracle.shares_below(np.zeros((1, D)))
+            oracle.ask(QUANTILE_COUNTS, np.zeros((1, D)))
 
     @pytest.mark.parametrize("statistic", [FeatureMoment(), CountsBelow(D, 1)])
     def test_a_plan_that_declares_too_little_is_refused(self, statistic):
@@ -187,7 +189,7 @@ class TestOracle:
         with pytest.raises(PromiseBroken):
             verify_plan(low)
         with pytest.raises(QueryRefused):
-            self.oracle(low).feature_moment()
+            self.oracle(low).ask(FEATURE_MOMENT)
 
     def test_a_map_to_another_norm_or_intercept_is_refused(self):
         oracle = self.oracle(step_plan(Request("feature moment", 1, FeatureMoment())))
@@ -205,7 +207,7 @@ class TestOracle:
             packed = PackedRows.of(RowMap.declare(1.0, False, (0, 1), 1), X, np.array([True, False, True]))
             rows = LocalRows(packed, np.zeros(3), Squared())
             seen = rows.remapped(RowMap.declare(1.0, False, (0, 0.5), 1))
-        assert seen.feature_moment_sum() == pytest.approx(1.0, abs=1e-5)
+        assert seen.ask(FeatureMoment(), (), EVERY_ROW) == pytest.approx(1.0, abs=1e-5)
 
     def test_noise_has_the_planned_size(self):
         """Answers minus the exact means are the noise of the plan: a chi-square test at false alarm 1e-9."""
@@ -215,10 +217,10 @@ class TestOracle:
             plan = step_plan(Request(kind, 1, statistic))
             oracle = self.oracle(plan, features=40)
             if kind == "feature moment":
-                residual = oracle.feature_moment() - oracle._rows.feature_moment_sum() / 20
+                residual = oracle.ask(FEATURE_MOMENT) - oracle._rows.ask(FeatureMoment(), (), EVERY_ROW) / 20
             else:
                 zero = np.zeros((2, 40))
-                residual = oracle.shares_below(zero) - 0.5 - oracle._rows.below_sums(zero) / 20
+                residual = oracle.ask(QUANTILE_COUNTS, zero) - 0.5 - below_sums(oracle._rows, zero) / 20
             total = float(((residual / plan.queries[0].noise_std) ** 2).sum())
             assert chi2.ppf(1e-9, residual.size) <= total <= chi2.isf(1e-9, residual.size)
 
@@ -447,7 +449,7 @@ class TestAudit:
         direction = (exact[1] - exact[0]) / np.linalg.norm(exact[1] - exact[0])
         found = []
         for rows in tables:
-            oracle = [PrivateOracle(rows, plan, streams) for _ in range(self.RUNS)]
+            oracle = [PrivateOracle(rows, Gate(plan), streams) for _ in range(self.RUNS)]
             found.append(np.array([float((ask(o) * direction).sum()) for o in oracle]))
         return found
 
@@ -464,12 +466,18 @@ class TestAudit:
 
     @staticmethod
     def moment(asked):
-        return asked.feature_moment() if isinstance(asked, PrivateOracle) else asked.feature_moment_sum() / 8
+        return (
+            asked.ask(FEATURE_MOMENT)
+            if isinstance(asked, PrivateOracle)
+            else asked.ask(FeatureMoment(), (), EVERY_ROW) / 8
+        )
 
     @staticmethod
     def counts(asked):
         zero = np.zeros((1, 2))
-        return asked.shares_below(zero) if isinstance(asked, PrivateOracle) else asked.below_sums(zero) / 8 + 0.5
+        return (
+            asked.ask(QUANTILE_COUNTS, zero) if isinstance(asked, PrivateOracle) else below_sums(asked, zero) / 8 + 0.5
+        )
 
     @pytest.mark.statistical
     @pytest.mark.parametrize("claim", [0.2, 1.0])

@@ -17,11 +17,12 @@ from joblib import Parallel, delayed
 
 from dpadmm import DPLogisticRegression, randomness
 from dpadmm.errors import InvalidParameter, QueryRefused
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import make_sampler
 from dpadmm.problem import Logistic
 from dpadmm.randomness import NOISE_BLOCK, NoiseStream, SamplingStream, Streams, make_streams
@@ -110,12 +111,12 @@ class TestFork:
         plan = calibrate(
             Budget(1.0, 1e-6), [Request("gradient", 2, ClippedGradient(1.0))], make_sampler("fixed", N, 10), N
         )
-        oracle = PrivateOracle(LocalRows(X, 2.0 * Y - 1.0, Logistic()), plan, make_streams(None))
-        oracle.gradient(np.zeros(D))
+        oracle = PrivateOracle(LocalRows(X, 2.0 * Y - 1.0, Logistic()), Gate(plan), make_streams(None))
+        oracle.ask(GRADIENT, np.zeros(D))
 
         def refused():
             try:
-                oracle.gradient(np.zeros(D))
+                oracle.ask(GRADIENT, np.zeros(D))
             except QueryRefused:
                 return True
             return False

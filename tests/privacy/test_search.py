@@ -34,13 +34,14 @@ from dpadmm.estimators.search.candidates import make_candidates
 from dpadmm.estimators.search.row_split import RowPart, Sizes, divide
 from dpadmm.estimators.search.trial import Bench, Trial
 from dpadmm.kernels import kernel_choice
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.ledger import release_digest, verify
 from dpadmm.privacy.ledger.payment import Payment
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import CentredScore
+from dpadmm.privacy.questions import SCORE, CentredScore
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import Repetitions, verify_any_plan
 from dpadmm.privacy.wording import rounded_up
@@ -52,6 +53,7 @@ from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
 from dpadmm.sessions import Work
+from tests.asking import EVERY_ROW
 
 from .taint import Stub, differences, observe
 from .test_ledger import Untouchable
@@ -252,12 +254,12 @@ class TestBarrier:
         assert differences(*seen) == []
 
     def test_the_harness_notices_an_exact_score(self, monkeypatch, tmp_path):
-        def exact(oracle, x):
-            query = oracle._plan.queries[0]
-            oracle._count(query)
-            return float(oracle._rows.score_sum(x, query.clip_norm)[0])
+        honest = Stub.release
 
-        monkeypatch.setattr(PrivateOracle, "score", exact)
+        def exact(stub, mechanism, total, query, clip, gate):
+            return total if query.kind == SCORE else honest(stub, mechanism, total, query, clip, gate)
+
+        monkeypatch.setattr(Stub, "release", exact)
         tuned = search(random_state=2, mean_trials=6.0)
         seen = [observe(clone(tuned), X, y, tmp_path / name) for name, y in (("one", Y), ("two", 1 - Y))]
         assert "attributes" in differences(*seen)
@@ -268,8 +270,8 @@ class TestBarrier:
         class Falling(Stub):
             level = 1000.0
 
-            def release(self, oracle, query, clip_norm, total):
-                answer = super().release(oracle, query, clip_norm, total)
+            def release(self, mechanism, total, query, clip, gate):
+                answer = super().release(mechanism, total, query, clip, gate)
                 if query.kind == "score":
                     self.level -= 1.0
                     return np.full(total.shape, self.level)
@@ -469,9 +471,12 @@ class TestScore:
             y = rng.choice([-1.0, 1.0], 5)
             other_x, other_y = x.copy(), y.copy()
             other_x[2], other_y[2] = -x[2], -y[2] if rng.random() < 0.5 else y[2]
-            sums = [self.rows(a, b, score).score_sum(point, 0.5)[0] for a, b in ((x, y), (other_x, other_y))]
+            sums = [
+                self.rows(a, b, score).ask(CentredScore(0.5), (point,), EVERY_ROW)[0]
+                for a, b in ((x, y), (other_x, other_y))
+            ]
             moved.append(abs(sums[0] - sums[1]))
-            single.append(abs(self.rows(x[:1], y[:1], score).score_sum(point, 0.5)[0]))
+            single.append(abs(self.rows(x[:1], y[:1], score).ask(CentredScore(0.5), (point,), EVERY_ROW)[0]))
         assert max(moved) <= 1.0
         assert max(single) <= 0.5
         assert max(single) > 0.45
@@ -479,13 +484,16 @@ class TestScore:
 
     def test_weights_and_invalid_rows(self):
         point, x, y = np.ones(5), np.ones((4, 4)), np.ones(4)
-        assert self.rows(x, y, Accuracy()).score_sum(point, 0.5)[0] == 2.0
-        assert self.rows(x, y, Accuracy(), np.array([1, 0.5, 0, 0.25])).score_sum(point, 0.5)[0] == 0.875
-        assert self.rows(x, y, Accuracy(), np.full(4, 9.0)).score_sum(point, 0.5)[0] == 2.0
+        assert self.rows(x, y, Accuracy()).ask(CentredScore(0.5), (point,), EVERY_ROW)[0] == 2.0
+        assert (
+            self.rows(x, y, Accuracy(), np.array([1, 0.5, 0, 0.25])).ask(CentredScore(0.5), (point,), EVERY_ROW)[0]
+            == 0.875
+        )
+        assert self.rows(x, y, Accuracy(), np.full(4, 9.0)).ask(CentredScore(0.5), (point,), EVERY_ROW)[0] == 2.0
         valid = np.array([True, False, True, False])
-        assert self.rows(x, y, Accuracy(), valid=valid).score_sum(point, 0.5)[0] == 1.0
+        assert self.rows(x, y, Accuracy(), valid=valid).ask(CentredScore(0.5), (point,), EVERY_ROW)[0] == 1.0
         x[0] = np.nan
-        assert self.rows(x, y, Accuracy()).score_sum(point, 0.5)[0] == 1.5
+        assert self.rows(x, y, Accuracy()).ask(CentredScore(0.5), (point,), EVERY_ROW)[0] == 1.5
 
     def test_scores_are_what_they_say(self):
         margin, target = np.array([2.0, -1.0, 0.5]), np.array([1.0, 1.0, -1.0])
@@ -501,7 +509,7 @@ class TestScore:
         plan = calibrate(Budget(1.0, 1e-4), [Request("score", 1, CentredScore(0.5))], Everything(), 75)
         rows = self.rows(X[:75], 2.0 * Y[:75] - 1, Accuracy())
         point = np.array([1.0, 0, 0, 0, 0])
-        answers = [PrivateOracle(rows, plan, make_streams()).score(point) for _ in range(1500)]
+        answers = [PrivateOracle(rows, Gate(plan), make_streams()).ask(SCORE, point) for _ in range(1500)]
         spread = plan.queries[0].noise_std
         # One record moves the mean by 1/75 under replace-one: the noise is that over µ.
         assert spread == pytest.approx(1 / 75 / (2 / plan.queries[0].noise_multiplier))
@@ -511,16 +519,16 @@ class TestScore:
     def test_the_barrier_admits_one_score_of_all_rows(self):
         plan = calibrate(Budget(1.0, 1e-4), [Request("score", 1, CentredScore(0.5))], Everything(), 75)
         rows, point = self.rows(X[:75], 2.0 * Y[:75] - 1, Accuracy()), np.zeros(5)
-        oracle = PrivateOracle(rows, plan, make_streams())
-        oracle.score(point)
+        oracle = PrivateOracle(rows, Gate(plan), make_streams())
+        oracle.ask(SCORE, point)
         with pytest.raises(QueryRefused):
-            oracle.score(point)
+            oracle.ask(SCORE, point)
         plain = LocalRows(PackedRows.of(RowMap(), X, np.ones(300, bool)), 2.0 * Y - 1, Logistic())
         with pytest.raises(QueryRefused):
-            PrivateOracle(plain, plan, make_streams()).score(point)
+            PrivateOracle(plain, Gate(plan), make_streams()).ask(SCORE, point)
         silent = replace(plan, queries=(replace(plan.queries[0], noise_multiplier=0.0),))
         with pytest.raises(QueryRefused, match="without noise"):
-            PrivateOracle(rows, silent, make_streams()).score(point)
+            PrivateOracle(rows, Gate(silent), make_streams()).ask(SCORE, point)
 
 
 @pytest.mark.slow

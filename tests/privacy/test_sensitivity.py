@@ -14,7 +14,8 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels.clipping import SMALLEST_CLIP, clip_slopes
-from dpadmm.oracles.exact import ExactOracle
+from dpadmm.oracles.noiseless import NoiselessOracle
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Huber, HuberisedHinge, Logistic, Problem, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
@@ -89,8 +90,8 @@ def test_no_neighbour_moves_a_sum_further_than_declared(seed, loss, dtype, csr, 
     with np.errstate(all="ignore"):
         a, b = (_rows(X, y, loss, row_map, dtype, csr) for X, y in (D, D2))
         without = _rows(np.delete(X, i, 0), np.delete(D[1], i, 0), loss, row_map, dtype, csr)
-        sums = [rows.gradient_sum(x, CLIP, ALL) for rows in (a, b, without)]
-        gaps = [rows.difference_sum(x, anchor, CLIP, cap, ALL) for rows in (a, b, without)]
+        sums = [rows.ask(ClippedGradient(CLIP), (x,), ALL) for rows in (a, b, without)]
+        gaps = [rows.ask(GradientDifference(2 * CLIP), (x, anchor, cap), ALL) for rows in (a, b, without)]
     for (one, two, less), clip in ((sums, CLIP), (gaps, cap)):
         assert all(np.isfinite(total).all() for total in (one, two, less))
         assert moved(one, two) <= 2 * clip * SLACK
@@ -108,21 +109,26 @@ class TestTheBoundIsAttained:
     n = 5
 
     def test_replace_one_gradient(self):
-        a, b = (rows.gradient_sum(toys.ORIGIN, CLIP, ALL) for rows in toys.antipodal(self.n))
+        a, b = (rows.ask(ClippedGradient(CLIP), (toys.ORIGIN,), ALL) for rows in toys.antipodal(self.n))
         assert 0.99999 * 2 * CLIP <= moved(a, b) <= 2 * CLIP
 
     def test_add_remove_gradient(self):
-        a, b = (rows.gradient_sum(toys.ORIGIN, CLIP, ALL) for rows in toys.removed(self.n))
+        a, b = (rows.ask(ClippedGradient(CLIP), (toys.ORIGIN,), ALL) for rows in toys.removed(self.n))
         assert 0.99999 * CLIP <= moved(a, b) <= CLIP
 
     @pytest.mark.parametrize("cap", [2 * CLIP, 0.1, 1e-9])
     def test_replace_one_difference(self, cap):
-        a, b = (rows.difference_sum(toys.POINT, toys.ANCHOR, CLIP, cap, ALL) for rows in toys.tilted(self.n))
+        a, b = (
+            rows.ask(GradientDifference(2 * CLIP), (toys.POINT, toys.ANCHOR, cap), ALL) for rows in toys.tilted(self.n)
+        )
         assert 0.9999 * 2 * cap <= moved(a, b) <= 2 * cap
 
     def test_gradients_clipped_one_by_one_would_need_4l(self):
         """Without the second clip the difference of two clipped gradients reaches 2l a record."""
-        a, b = (rows.difference_sum(toys.POINT, toys.ANCHOR, CLIP, np.inf, ALL) for rows in toys.tilted(self.n))
+        a, b = (
+            rows.ask(GradientDifference(2 * CLIP), (toys.POINT, toys.ANCHOR, np.inf), ALL)
+            for rows in toys.tilted(self.n)
+        )
         assert moved(a, b) >= 0.9999 * 4 * CLIP
 
     @pytest.mark.parametrize("eta", [0.1, 1.0, 5.0])
@@ -135,7 +141,7 @@ class TestTheBoundIsAttained:
         for sign in (1.0, -1.0):
             X = np.full((n, 1), 0.1)
             rows = LocalRows(X, np.array([-toys.FAR * sign] + [0.0] * (n - 1)), Huber(CLIP))
-            xs.append(solver.update(solver.init(problem), problem, ExactOracle(rows)).point.x)
+            xs.append(solver.update(solver.init(problem), problem, NoiselessOracle(rows)).point.x)
         declared = 2 * clip * eta / (n * (1 + eta * beta))
         assert solver.model_gain(problem) == pytest.approx(eta / (1 + eta * beta))
         assert 0.999 * declared <= moved(*xs) <= declared * SLACK
@@ -148,7 +154,7 @@ class TestFloatingPointTraps:
         X = np.full((1, d), np.float32(1.0198 / math.sqrt(d)))
         for table in (X, sparse.csr_matrix(X)):
             rows = LocalRows(table, np.array([-toys.FAR]), Squared())
-            size = np.linalg.norm(rows.gradient_sum(np.zeros(d), CLIP, ALL))
+            size = np.linalg.norm(rows.ask(ClippedGradient(CLIP), (np.zeros(d),), ALL))
             assert 0.99999 * CLIP <= size <= CLIP
 
     @pytest.mark.parametrize("csr", [False, True])
@@ -166,7 +172,7 @@ class TestFloatingPointTraps:
             size[-later:] /= group
             X = np.full((len(size), d), 1 / math.sqrt(d), dtype=np.float32)
             rows = LocalRows(sparse.csr_matrix(X) if csr else X, -size, Squared())
-            sums.append(rows.gradient_sum(np.zeros(d), 1.0, ALL))
+            sums.append(rows.ask(ClippedGradient(1.0), (np.zeros(d),), ALL))
         assert moved(*sums) <= 2.0
 
     def test_float32_batches_of_random_rows(self):
@@ -177,7 +183,7 @@ class TestFloatingPointTraps:
         sums = []
         for first in (-1.0, 1.0):
             target[0] = first
-            sums.append(LocalRows(X, target, Squared()).gradient_sum(np.zeros(1), 1.0, ALL))
+            sums.append(LocalRows(X, target, Squared()).ask(ClippedGradient(1.0), (np.zeros(1),), ALL))
         assert moved(*sums) <= 2.0
 
     def test_duplicate_entries_of_a_csr_matrix_count_once_in_the_norm(self):
@@ -185,13 +191,13 @@ class TestFloatingPointTraps:
         X = sparse.csr_matrix((np.array([0.6, 0.6]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
         for table in (X.copy(), RowMap(10.0, intercept=False).apply(X)):
             rows = LocalRows(table, np.array([-toys.FAR]), Squared())
-            assert abs(rows.gradient_sum(np.zeros(1), CLIP, ALL)[0]) <= CLIP
+            assert abs(rows.ask(ClippedGradient(CLIP), (np.zeros(1),), ALL)[0]) <= CLIP
 
     @pytest.mark.parametrize("clip", [0.0, 5e-324, 1e-320, 1e-300, 1e-44, 1e-38])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     def test_tiny_clips_are_still_clips(self, clip, dtype):
         rows = LocalRows(np.array([[0.6, 0.8]], dtype=dtype), np.array([-1.0]), Squared())
-        total = rows.gradient_sum(np.zeros(2), clip, ALL)
+        total = rows.ask(ClippedGradient(clip), (np.zeros(2),), ALL)
         assert np.hypot(*total) <= clip
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -202,7 +208,7 @@ class TestFloatingPointTraps:
         clean = RowMap(1.0, intercept=True).apply(X[1:])
         both, alone = (LocalRows(table, np.full(table.shape[0], 9.0), Squared()) for table in (mapped, clean))
         np.testing.assert_array_equal(
-            both.gradient_sum(np.zeros(3), 1.0, ALL), alone.gradient_sum(np.zeros(3), 1.0, ALL)
+            both.ask(ClippedGradient(1.0), (np.zeros(3),), ALL), alone.ask(ClippedGradient(1.0), (np.zeros(3),), ALL)
         )
 
     def test_the_intercept_counts_in_the_norm(self):
@@ -210,17 +216,17 @@ class TestFloatingPointTraps:
         assert np.linalg.norm(mapped, axis=1) == pytest.approx([1.0, 1.0, 1.0])
         for i in range(3):
             rows = LocalRows(mapped[i : i + 1], np.array([-toys.FAR]), Squared())
-            assert np.linalg.norm(rows.gradient_sum(np.zeros(2), CLIP, ALL)) <= CLIP
+            assert np.linalg.norm(rows.ask(ClippedGradient(CLIP), (np.zeros(2),), ALL)) <= CLIP
 
     def test_an_intercept_left_out_of_the_norm_would_be_caught(self):
         """Mutant: norms of the features alone."""
         rows = LocalRows(np.array([[0.6, 0.8]]), np.array([-toys.FAR]), Squared())
         rows._norms = np.array([0.6])
-        assert np.linalg.norm(rows.gradient_sum(np.zeros(2), CLIP, ALL)) > CLIP
+        assert np.linalg.norm(rows.ask(ClippedGradient(CLIP), (np.zeros(2),), ALL)) > CLIP
 
     def test_giant_residuals_keep_their_direction_and_lose_their_size(self):
         X = np.array([[3.0, 4.0]]) / 5
-        total = LocalRows(X, np.array([1e300]), Squared()).gradient_sum(np.zeros(2), CLIP, ALL)
+        total = LocalRows(X, np.array([1e300]), Squared()).ask(ClippedGradient(CLIP), (np.zeros(2),), ALL)
         np.testing.assert_allclose(total, -CLIP * X[0], rtol=1e-5)
 
     @pytest.mark.parametrize("clip", [1e-40, 1e-15, 0.37])
@@ -228,7 +234,10 @@ class TestFloatingPointTraps:
     def test_residuals_beyond_any_scale_do_not_pass_the_clip(self, clip, target):
         """The scale that would shorten them is a subnormal number, whose rounding is not relative."""
         rows = LocalRows(np.ones((1, 1)), np.array([target]), Squared())
-        asked = rows.gradient_sum(np.zeros(1), clip, ALL), rows.difference_sum(np.zeros(1), np.ones(1), 1.0, clip, ALL)
+        asked = (
+            rows.ask(ClippedGradient(clip), (np.zeros(1),), ALL),
+            rows.ask(GradientDifference(2.0), (np.zeros(1), np.ones(1), clip), ALL),
+        )
         assert max(abs(total[0]) for total in asked) <= clip
 
     def test_coordinates_that_stretch_rows_too_far_are_refused(self):
@@ -237,7 +246,7 @@ class TestFloatingPointTraps:
         with pytest.raises(QueryRefused, match="stretch rows"):
             rows.transformed(np.eye(1) * 1e60)
         seen = rows.transformed(np.eye(1) * 1e20)
-        assert abs(seen.gradient_sum(np.zeros(1), SMALLEST_CLIP, ALL)[0]) <= SMALLEST_CLIP
+        assert abs(seen.ask(ClippedGradient(SMALLEST_CLIP), (np.zeros(1),), ALL)[0]) <= SMALLEST_CLIP
 
     def test_vector_slopes_are_clipped_by_their_joint_norm(self):
         slopes = np.array([[3e200, 4e200], [np.nan, 1.0], [0.0, 0.0], [1e-3, 0.0]])
@@ -251,8 +260,8 @@ class TestFloatingPointTraps:
             for X in (np.ones((4, 2)), sparse.csr_matrix(np.ones((4, 2)))):
                 rows = LocalRows(X, targets(loss, rng, 4), loss)
                 x = point(loss, rng, 2, 1.0)
-                assert not rows.gradient_sum(x, 1.0, nobody).any()
-                assert not rows.difference_sum(x, x + 1, 1.0, 1.0, nobody).any()
+                assert not rows.ask(ClippedGradient(1.0), (x,), nobody).any()
+                assert not rows.ask(GradientDifference(2.0), (x, x + 1, 1.0), nobody).any()
 
 
 class TestAdversarialSearch:
@@ -267,7 +276,9 @@ class TestAdversarialSearch:
         for _ in range(300):
             X = RowMap(1.0, intercept=False).apply(rng.normal(size=(2, d)) * 10.0 ** rng.integers(-2, 3))
             y = targets(loss, rng, 2)
-            one, two = (LocalRows(X[i : i + 1], y[i : i + 1], loss).gradient_sum(x, CLIP, ALL) for i in (0, 1))
+            one, two = (
+                LocalRows(X[i : i + 1], y[i : i + 1], loss).ask(ClippedGradient(CLIP), (x,), ALL) for i in (0, 1)
+            )
             best = max(best, moved(one, two))
         assert 0.8 * 2 * CLIP <= best <= 2 * CLIP
 
@@ -290,7 +301,7 @@ class TestReleasedCoordinates:
             raw = rows.transformed(P)
             raw._matrix, raw._norms = None, seen._norms
             # The contribution before Pᵀ is applied, then Pᵀ in extended precision.
-            before = raw.gradient_sum(np.zeros(d), CLIP, ALL).astype(np.longdouble)
+            before = raw.ask(ClippedGradient(CLIP), (np.zeros(d),), ALL).astype(np.longdouble)
             worst = max(worst, float(np.sqrt(((P.T.astype(np.longdouble) @ before) ** 2).sum())))
         assert worst <= CLIP
         assert worst >= 0.99 * CLIP
@@ -342,7 +353,10 @@ class TestUnderflow:
                 rows = PLACES[place]((tiny * shape)[None], np.array([target]), row_map)
                 rows = rows if change is None else rows.transformed(change)
                 x = np.zeros(self.d)
-                asked = rows.gradient_sum(x, clip, ALL), rows.difference_sum(x, x + 1.0, clip, clip, ALL)
+                asked = (
+                    rows.ask(ClippedGradient(clip), (x,), ALL),
+                    rows.ask(GradientDifference(2 * clip), (x, x + 1.0, clip), ALL),
+                )
                 sizes += [np.sqrt((as_numbers(total).astype(np.longdouble) ** 2).sum()) for total in asked]
         return max(sizes)
 

@@ -10,7 +10,7 @@ from dpadmm.errors import SPENT, BudgetExceeded, PromiseBroken, QueryRefused
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.problem import Logistic
 from dpadmm.rows.local import LocalRows
@@ -45,7 +45,7 @@ def spent(ledger):
 
 def ask(work, times):
     oracle = work.oracle(rows())
-    return [oracle.gradient(np.zeros(2)) for _ in range(times)][-1]
+    return [oracle.ask(GRADIENT, np.zeros(2)) for _ in range(times)][-1]
 
 
 def test_a_promise_is_charged_before_anything_is_asked_and_noted_when_kept(ledger):

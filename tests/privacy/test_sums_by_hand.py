@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import GradientDifference, RowMoments
+from dpadmm.privacy.questions import DIFFERENCE, CentredScore, ClippedGradient, GradientDifference, RowMoments
 from dpadmm.privacy.sampling import Batch, Everything
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
@@ -20,6 +21,7 @@ from dpadmm.rows import scored, threshold_counts, wide
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.scored import ScoredRows
+from tests.asking import EVERY_ROW, below_sums, row_moment_sums
 
 FORMS = pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "csr"])
 ALL = Batch(None)
@@ -58,7 +60,7 @@ def test_row_moments_are_those_of_each_row_added_up(form, classes, weighted, mon
         squares += weight * a * a
         length += weight * float(a @ a)
     expected = (correlation, np.sqrt(0.3) * total, np.sqrt(0.2) * squares, np.sqrt(0.1) * np.array([length]))
-    for found, wanted in zip(rows.row_moment_sums(statistic), expected, strict=True):
+    for found, wanted in zip(row_moment_sums(rows, statistic), expected, strict=True):
         assert np.abs(wanted).min() > 0
         np.testing.assert_allclose(found, wanted, rtol=1e-10)
 
@@ -75,7 +77,7 @@ def test_counts_are_those_of_all_blocks(form, monkeypatch):
     clean = [row for row in X if np.isfinite(row).all()]
     for thresholds in ([-1.0, 0.0, 0.5, 2.0], [0.0, -1.5, 1.0, -3.0]):
         expected = [sum(row[j] <= limit for row in clean) - len(clean) / 2 for j, limit in enumerate(thresholds)]
-        np.testing.assert_array_equal(rows.below_sums(np.array([thresholds]))[0], expected)
+        np.testing.assert_array_equal(below_sums(rows, np.array([thresholds]))[0], expected)
 
 
 @FORMS
@@ -100,7 +102,7 @@ def test_scores_are_those_of_each_row_less_one_half(form, score, weighted, monke
         value = float(margin * y[i] > 0) if isinstance(score, Accuracy) else value
         expected += np.clip(value - 0.5, -clip, clip) * (1.0 if weights is None else weights[i])
     # Each contribution is cut off to a multiple of 2⁻²⁰, towards zero.
-    assert rows.score_sum(x, clip) == pytest.approx([expected], abs=n * 2.0**-20)
+    assert rows.ask(CentredScore(clip), (x,), EVERY_ROW) == pytest.approx([expected], abs=n * 2.0**-20)
 
 
 # --- clips ----------------------------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ def test_differences_are_of_gradients_clipped_to_half_of_what_the_plan_allows(fo
         return -sign * row / (1.0 + np.exp(sign * (row @ at)))
 
     plan = calibrate(Budget(1e4, 1e-5), [Request("difference", 3, GradientDifference(2 * clip))], Everything(), n)
-    oracle = PrivateOracle(LocalRows(form(X), y, Logistic()), plan, make_streams(0))
+    oracle = PrivateOracle(LocalRows(form(X), y, Logistic()), Gate(plan), make_streams(0))
     noise = plan.queries[0].noise_multiplier
     for cap in (2 * clip, 0.3, 0.05):
         pairs = [(slope(row, sign, x), slope(row, sign, anchor)) for row, sign in zip(X, y, strict=True)]
@@ -131,7 +133,7 @@ def test_differences_are_of_gradients_clipped_to_half_of_what_the_plan_allows(fo
         cut = sum(clipped(a - b, cap) for a, b in pairs) / n
         assert np.abs(exact - cut).max() > 12 * noise * cap / n
         # Six standard deviations of the noise each way, twice that between the two answers.
-        np.testing.assert_allclose(oracle.difference(x, anchor, cap), exact, atol=6 * noise * cap / n)
+        np.testing.assert_allclose(oracle.ask(DIFFERENCE, x, anchor, cap), exact, atol=6 * noise * cap / n)
 
 
 @pytest.mark.parametrize("row_norm", [1.0, 1e-14, 1e-30])
@@ -148,7 +150,7 @@ def test_rows_near_the_largest_numbers_never_exceed_the_clip(row_norm, form):
         for i in range(200):
             one = PackedRows.of(RowMap(row_norm, False), form(directions[i : i + 1] * sizes[i]))
             rows = LocalRows(one, np.ones(1), Squared())
-            assert np.linalg.norm(rows.gradient_sum(np.zeros(3), clip, ALL)) <= clip
+            assert np.linalg.norm(rows.ask(ClippedGradient(clip), (np.zeros(3),), ALL)) <= clip
     assert not giant.factors.any()
     np.testing.assert_allclose(large.factors, 1e-140, rtol=1e-12)
     np.testing.assert_allclose(large.block(slice(0, 200)), row_norm * directions, rtol=1e-12)

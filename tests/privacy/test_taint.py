@@ -20,11 +20,13 @@ from dpadmm import (
     PrivateSecondMoment,
 )
 from dpadmm.declare.penalties import PENALTIES
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.hidden_walk import Walk
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import FeatureCurvature
+from dpadmm.privacy.questions import CURVATURE, ClippedGradient, FeatureCurvature, GradientDifference
 from dpadmm.privacy.sampling import SAMPLERS, make_sampler
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.problem.rowmap import RowMap
@@ -149,12 +151,12 @@ def test_nothing_but_the_release_of_a_curvature_depends_on_the_data(form):
             rows = LocalRows(PackedRows.of(RowMap(1.0, intercept=False), FORMS[form](X)), 2.0 * y - 1, Logistic())
         with stub.installed(), warnings.catch_warnings():
             warnings.simplefilter("error")
-            answer = PrivateOracle(rows, plan, make_streams(None)).feature_curvature(np.ones(D), np.full(D, 9.0))
+            answer = PrivateOracle(rows, Gate(plan), make_streams(None)).ask(CURVATURE, np.ones(D), np.full(D, 9.0))
         return fingerprint((answer, stub.queries))
 
     class Leaky(Stub):
-        def release(self, oracle, query, clip_norm, total):
-            return super().release(oracle, query, clip_norm, total) + 1e-15 * np.sign(total.sum() - N / 2)
+        def release(self, mechanism, total, query, clip, gate):
+            return super().release(mechanism, total, query, clip, gate) + 1e-15 * np.sign(total.sum() - N / 2)
 
     assert seen(*TAME, Stub()) == seen(*WILD, Stub())
     assert seen(*TAME, Leaky()) != seen(np.zeros((N, D)), TAME[1], Leaky())
@@ -180,8 +182,8 @@ def test_nothing_depends_on_the_data_in_a_step_by_itself(name, form):
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_that_looks_past_its_noise_is_caught(name):
     class Leaky(Stub):
-        def release(self, oracle, query, clip_norm, total):
-            return super().release(oracle, query, clip_norm, total) + total / query.denominator
+        def release(self, mechanism, total, query, clip, gate):
+            return super().release(mechanism, total, query, clip, gate) + total / query.denominator
 
     seen = [observe(clone(STEPS[name]), X, None, stub=Leaky()) for X, _ in (TAME, WILD)]
     assert "attributes" in differences(*seen)
@@ -211,7 +213,7 @@ def test_the_whole_solution_of_every_solver(name):
     for X, y in (TAME, WILD):
         rows = LocalRows(RowMap(1.0, intercept=False).apply(X), 2.0 * y - 1, Logistic())
         with Stub().installed():
-            seen.append(fingerprint(run(solver, problem, PrivateOracle(rows, plan, make_streams(None)))))
+            seen.append(fingerprint(run(solver, problem, PrivateOracle(rows, Gate(plan), make_streams(None)))))
     assert seen[0] == seen[1]
 
 
@@ -237,21 +239,22 @@ class TestMutantsAreCaught:
     @pytest.mark.parametrize("strong", [False, True])
     def test_exact_snapshot_gradient(self, tmp_path, strong):
         class Leaky(Stub):
-            def release(self, oracle, query, clip_norm, total):
-                answer = super().release(oracle, query, clip_norm, total)
+            def release(self, mechanism, total, query, clip, gate):
+                answer = super().release(mechanism, total, query, clip, gate)
                 return total / query.denominator if query.kind == "snapshot" else answer
 
         more = STRONG_VR if strong else {}
         assert {"attributes", "queries", "files"} <= set(self.found(tmp_path, Leaky, solver="dp-vradmm", **more))
 
     def test_an_earlier_state_of_hidden_passes(self, tmp_path):
-        honest = PrivateOracle.noisy_pass
+        honest = Walk._passed
 
-        def leaky(oracle, program):
-            honest(oracle, program)
-            print(oracle._state[0][0])
+        def leaky(walk, state, streams):
+            state = honest(walk, state, streams)
+            print(state[0][0])
+            return state
 
-        with mock.patch.object(PrivateOracle, "noisy_pass", leaky):
+        with mock.patch.object(Walk, "_passed", leaky):
             assert "stdout" in self.found(tmp_path, solver="noisy-admm")
 
     def test_the_order_of_hidden_passes(self, tmp_path):
@@ -267,26 +270,35 @@ class TestMutantsAreCaught:
 
     def test_a_last_bit_of_the_data(self, tmp_path):
         class Leaky(Stub):
-            def release(self, oracle, query, clip_norm, total):
-                return super().release(oracle, query, clip_norm, total) + 1e-15 * np.sign(total)
+            def release(self, mechanism, total, query, clip, gate):
+                return super().release(mechanism, total, query, clip, gate) + 1e-15 * np.sign(total)
 
         assert "attributes" in self.found(tmp_path, Leaky)
 
     def test_noise_skipped_for_an_empty_batch(self, tmp_path):
         class Leaky(Stub):
-            def release(self, oracle, query, clip_norm, total):
-                return super().release(oracle, query, clip_norm, total) if total.any() else total
+            def release(self, mechanism, total, query, clip, gate):
+                return super().release(mechanism, total, query, clip, gate) if total.any() else total
 
         empty = np.zeros((N, D)), np.zeros(N, dtype=int)
         assert self.found(tmp_path, Leaky, two=empty, fit_intercept=False)
 
     def test_clip_measured_on_the_data(self, tmp_path):
-        honest = PrivateOracle.difference
+        honest = GradientDifference.accept
 
-        def leaky(oracle, x, anchor, clip_norm, kind="difference"):
-            return honest(oracle, x, anchor, min(clip_norm, float(oracle._rows._norms.max())), kind)
+        def leaky(question, at, space):
+            return min(honest(question, at, space), longest[-1])
 
-        with mock.patch.object(PrivateOracle, "difference", leaky):
+        longest, measure = [], LocalRows._measure
+
+        def measured(rows, norms):
+            longest.append(float(norms.max()))
+            measure(rows, norms)
+
+        with (
+            mock.patch.object(GradientDifference, "accept", leaky),
+            mock.patch.object(LocalRows, "_measure", measured),
+        ):
             tiny = TAME[0] * 1e-9, TAME[1]
             assert "queries" in self.found(tmp_path, solver="dp-vradmm", fit_intercept=False, two=tiny)
 
@@ -320,14 +332,14 @@ class TestMutantsAreCaught:
             assert where in self.found(tmp_path)
 
     def test_one_query_less(self, tmp_path):
-        honest = LocalRows.gradient_sum
+        honest = LocalRows.WAYS[ClippedGradient]
 
-        def leaky(rows, x, clip_norm, batch):
+        def leaky(rows, question, at, batch):
             if not rows._X[:5].any():
                 raise RuntimeError("skipped")
-            return honest(rows, x, clip_norm, batch)
+            return honest(rows, question, at, batch)
 
-        with mock.patch.object(LocalRows, "gradient_sum", leaky):
+        with mock.patch.dict(LocalRows.WAYS, {ClippedGradient: leaky}):
             assert {"queries", "failure"} <= set(self.found(tmp_path, fit_intercept=False))
 
 

@@ -15,7 +15,8 @@ from scipy.special import log_ndtr
 
 from dpadmm.errors import QueryRefused
 from dpadmm.exact_samplers.discrete_gaussian import exponential_bounds
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation.moments import NoisyMoment
 from dpadmm.privacy import arithmetic
 from dpadmm.privacy.accountants.lattice import Composition, LossPmf
@@ -24,13 +25,14 @@ from dpadmm.privacy.budget import Budget, Relation
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.passage import Passage
 from dpadmm.privacy.plan import Plan, Query, Request
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.state_grid import Footing
 from dpadmm.problem import Constraint, Logistic, Problem, Zero
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
+from tests.asking import answering
 
 
 class TestRounding:
@@ -61,8 +63,8 @@ class TestRounding:
         n, total = 10**9, np.random.default_rng(0).uniform(size=300)
         query = Query("gradient", 1, 1.0, Everything(), float(n), 2.0, ClippedGradient(1.0))
         plan = Plan(Budget(1.0, 1e-10, Relation.ADD_REMOVE), n, (query,), "gaussian", 1.0, "none")
-        rows = SimpleNamespace(n_rows=actual, n_features=300, point_shape=(300,), gradient_sum=lambda *_: total)
-        counts = PrivateOracle(rows, plan, make_streams(0)).gradient(np.zeros(300)) * n * 2.0**19
+        rows = answering(total, actual)
+        counts = PrivateOracle(rows, Gate(plan), make_streams(0)).ask(GRADIENT, np.zeros(300)) * n * 2.0**19
         np.testing.assert_allclose(counts, np.rint(counts), atol=1e-5)
         assert (np.rint(counts) % 2 == 1).any()
 
@@ -91,14 +93,14 @@ class TestExactNoise:
         plan = Plan(budget, 64, (query,), "gaussian", epsilon, "none", Arithmetic.EXACT)
         # A deviation of 2·1 in units of 2⁻¹⁶, and a hair less so that it is rounded up to 2¹⁷ and not beyond.
         total = LatticeSum(np.zeros(entries, dtype=np.int64), 2.0**-16 * (1 + 2.0**-30))
-        rows = SimpleNamespace(n_rows=64, n_features=entries, point_shape=(entries,), gradient_sum=lambda *_: total)
-        oracle, point = PrivateOracle(rows, plan, make_streams(0)), np.zeros(entries)
+        rows = answering(total, 64)
+        oracle, point = PrivateOracle(rows, Gate(plan), make_streams(0)), np.zeros(entries)
         drawn = np.zeros(entries, dtype=np.int64)
         with mock.patch.object(type(oracle._streams.noise), "discrete_gaussian", return_value=drawn):
             for _ in range(allowed):
-                oracle.gradient(point)
+                oracle.ask(GRADIENT, point)
             with pytest.raises(QueryRefused, match="reserved"):
-                oracle.gradient(point)
+                oracle.ask(GRADIENT, point)
 
     @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.3, 1e-3)])
     def test_calibration_spends_only_what_the_reserve_leaves_of_delta(self, epsilon, delta):

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from dpadmm.audit.lower_bound import epsilon_lower_bound
-from dpadmm.oracles.base import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import ClippedGradient, GradientDifference
+from dpadmm.privacy.questions import DIFFERENCE, GRADIENT, SNAPSHOT, ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import make_sampler
 from dpadmm.problem import Squared
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
+from tests.asking import private
 
 ORIGIN = np.zeros(1)
 FAR = 1e3
@@ -78,7 +78,7 @@ def ask_gradients(count=1, points=(ORIGIN,) * 8):
     """All answers of a plan of gradient queries, at d = 1."""
 
     def ask(oracle):
-        return [float(oracle.gradient(points[i])[0]) for i in range(count)]
+        return [float(oracle.ask(GRADIENT, points[i])[0]) for i in range(count)]
 
     return ask
 
@@ -87,18 +87,18 @@ def ask_vr(clip_norm=2.0):
     """(snapshot, difference) in the coordinate that matters."""
 
     def ask(oracle):
-        return [oracle.gradient(ANCHOR, "snapshot")[1], oracle.difference(POINT, ANCHOR, clip_norm)[1]]
+        return [oracle.ask(SNAPSHOT, ANCHOR)[1], oracle.ask(DIFFERENCE, POINT, ANCHOR, clip_norm)[1]]
 
     return ask
 
 
-def transcripts(rows, plan, ask, trials, seed, oracle=PrivateOracle, streams=None):
+def transcripts(rows, plan, ask, trials, seed, oracle=private, streams=None):
     """`trials` independent transcripts of a real oracle, one row each."""
     streams = make_streams(seed) if streams is None else streams
     return np.array([ask(oracle(rows, plan, streams)) for _ in range(trials)])
 
 
-def audit(tables, plan, ask, trials, score=lambda t: t[:, 0], oracle=PrivateOracle, streams=(None, None), seed=0):
+def audit(tables, plan, ask, trials, score=lambda t: t[:, 0], oracle=private, streams=(None, None), seed=0):
     """Certified lower bound on ε of the transcript, at the plan's own δ."""
     a, b = (score(transcripts(rows, plan, ask, trials, seed + i, oracle, streams[i])) for i, rows in enumerate(tables))
     return epsilon_lower_bound(a, b, plan.budget.delta)

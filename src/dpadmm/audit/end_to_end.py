@@ -30,7 +30,6 @@ from dpadmm.privacy.selection import SearchPlan
 from dpadmm.problem.checks import count
 from dpadmm.randomness import Streams, make_streams
 from dpadmm.rows.protocol import Rows
-from dpadmm.sessions.session import AnsweredElsewhere
 from dpadmm.solvers.base import SOLVERS, run
 
 AUDIT_ROWS = 10
@@ -115,15 +114,13 @@ def audit_fit(
     >>> result.claimed, result.refuted
     (1.0, False)
     """
-    suspects = model.prepare(*table), model.prepare(*neighbour)
-    if suspects[0].declaration.budgeted.all:
+    (first, rows), (second, other_rows) = model.prepare(*table), model.prepare(*neighbour)
+    if first.declaration.budgeted.all:
         raise InvalidParameter("a model with budgeted steps", "one without", "audit the model and its steps apart")
-    if suspects[0].recipe.plan != suspects[1].recipe.plan:
+    if first.recipe.plan != second.recipe.plan:
         raise InvalidParameter("tables with different plans", "neighbours", "give both tables the same public numbers")
-    first, second = suspects[0].rows, suspects[1].rows
-    if isinstance(first, AnsweredElsewhere) or isinstance(second, AnsweredElsewhere):
-        raise InvalidParameter("rows of many owners", "two tables in memory", "audit the model on tables of its own")
-    return attack(suspects[0].recipe, (first, second), make_streams(model.random_state), runs, confidence, parts)
+    streams = make_streams(model.random_state)
+    return attack(first.recipe, (rows, other_rows), streams, runs, confidence, parts)
 
 
 def attack(

@@ -46,7 +46,6 @@ from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.protocol import Rows
-from dpadmm.sessions.session import AnsweredElsewhere
 from dpadmm.solvers.auto.noise_spread.transcript import Listener
 from dpadmm.solvers.base import run
 
@@ -56,11 +55,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A fit up to the moment the first question is asked; `rows` are private, the rest is public."""
+    """What is public of a fit up to the moment the first question is asked."""
 
     declaration: Declaration
     recipe: Recipe
-    rows: Rows | AnsweredElsewhere
     rowmap: RowMap
     target: Target
     assumptions: tuple[str | Assumption, ...]
@@ -185,7 +183,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         require_plain(self.get_params(deep=False))
         require_nothing_learned_before(self)
         session = Session(self.ledger, self.dataset, self.random_state)
-        prepared = self.prepare(table, y, public_weight, session.afford)
+        prepared, rows = self.prepare(table, y, public_weight, session.afford)
         recipe, target = prepared.recipe, prepared.target
         features = recipe.problem.shape[0]
         sizes = [work_of(query, features, table) for query in recipe.plan.queries]
@@ -194,7 +192,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         announce(remarks_on(recipe.plan.budget, recipe.plan.n_rows, settings, features=features))
         kernels.announce(engine, *sizes)
         with session.carrying_out(recipe.plan, engine) as work:
-            oracle = work.oracle(prepared.rows)
+            oracle = work.oracle(rows)
             with progress_observer(bool(self.verbose), recipe.solver.name) as observe:
                 prepared = self._answered(prepared, oracle)
                 solver, problem = prepared.recipe.solver, prepared.recipe.problem
@@ -217,8 +215,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         y: Any,
         public_weight: Any = None,
         affordable: Callable[[Budget | Plan], None] = lambda wanted: None,
-    ) -> Prepared:
+    ) -> tuple[Prepared, Rows]:
         """Declare, plan and map: all that `fit` does before anything is charged or asked. Nothing is released.
+
+        What is public, and the private rows.
 
         `affordable` refuses a budget before the rows are looked at, and the plan before they are mapped.
         """
@@ -245,7 +245,7 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         declared = (DECLARED,) if declaration.weighted else ()
         policy = on_invalid_rows(self.invalid_rows)
         assumptions = (*target.assumptions, *declared, *assumed, *policy, *given.assumptions, NOTHING_ELSE)
-        return Prepared(declaration, recipe, rows, rowmap, target, assumptions)
+        return Prepared(declaration, recipe, rowmap, target, assumptions), rows
 
     def _answered(self, prepared: Prepared, oracle: PrivateOracle) -> Prepared:
         """Ask the budgeted steps; their answers stand where public declarations would."""

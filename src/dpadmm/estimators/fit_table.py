@@ -24,7 +24,6 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.protocol import Rows
-from dpadmm.sessions.session import AnsweredElsewhere
 
 
 class FitTable(Protocol):
@@ -58,8 +57,8 @@ class OwnersTable(FitTable, Protocol):
         """The same choices for sums that many owners form."""
         ...
 
-    def rows(self, plan: Plan) -> AnsweredElsewhere:
-        """What asks the owners in place of rows."""
+    def rows(self, plan: Plan) -> Rows:
+        """What stands in their place, and brings an oracle that asks the owners."""
         ...
 
 
@@ -114,7 +113,7 @@ def private_rows(
     weights: NDArray[np.float64] | None,
     plan: Plan,
     invalid_rows: str,
-) -> Rows | AnsweredElsewhere:
+) -> Rows:
     """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
     if isinstance(given, OwnersTable):
         return given.rows(plan)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.declare.declaration import Declaration
-from dpadmm.errors import InvalidParameter, PromiseBroken
+from dpadmm.errors import InvalidParameter, PromiseBroken, QueryRefused
 from dpadmm.network.coordinator import Coordinator, Observer
 from dpadmm.network.federated_oracle import FederatedOracle
 from dpadmm.network.owner_budget import OwnerBudget
@@ -23,7 +23,12 @@ from dpadmm.network.transports.embedded import EmbeddedTransport, Weather
 from dpadmm.privacy.assumptions import Assumption, assumed
 from dpadmm.privacy.ledger import Ledger
 from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.questions import At, Question, Space
+from dpadmm.privacy.sampling import Batch
 from dpadmm.privacy.wording import rounded_up
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.lattice_sum import Sum
+from dpadmm.rows.protocol import Rows
 
 Table = tuple[Any, Any]
 Connect = Callable[[Proposal], tuple[Coordinator, Transport]]
@@ -171,10 +176,6 @@ class FederatedTable:
         self._proposal, self._connect = proposal, connect
         self.n_rows, self.n_features = proposal.n_rows, proposal.n_features
 
-    @property
-    def seeded(self) -> bool:
-        return self._proposal.seeded
-
     def labels(self, needed: bool) -> NDArray[Any]:
         """None: classes are declared."""
         _ = self._proposal.target
@@ -198,9 +199,26 @@ class FederatedTable:
             assumed("owners-rows-declared"),
         )
 
-    def rows(self, plan: Plan) -> FederatedTable:
-        """Itself: no row is here."""
-        return self
+    def rows(self, plan: Plan) -> FederatedRows:
+        """What stands where rows would."""
+        return FederatedRows(self._proposal, self._connect)
+
+
+class FederatedRows:
+    """Stands where the rows of a fit would: none is here. It brings an oracle of its own."""
+
+    def __init__(self, proposal: Proposal, connect: Connect) -> None:
+        self._proposal, self._connect = proposal, connect
+        self.n_rows = proposal.n_rows
+
+    @property
+    def space(self) -> Space:
+        shape = self._proposal.declaration.problem.shape
+        return Space(shape, shape[0])
+
+    @property
+    def seeded(self) -> bool:
+        return self._proposal.seeded
 
     def open(self, plan: Plan) -> FederatedOracle:
         """Silos that are asked together, by the plan that all of them approved."""
@@ -213,6 +231,22 @@ class FederatedTable:
         """All was asked."""
         self._coordinator.close()
         self._transport.close()
+
+    def ask(self, question: Question[Any], at: At, batch: Batch) -> Sum:
+        raise _nobody_here()
+
+    def transformed(self, matrix: Any) -> Rows:
+        raise _nobody_here()
+
+    def remapped(self, rowmap: RowMap) -> Rows:
+        raise _nobody_here()
+
+
+def _nobody_here() -> QueryRefused:
+    return QueryRefused(
+        "Got a question to rows of many owners that only one owner of all rows could answer. Expected a fit. Searches, "
+        "audits and private preparation need all rows in one place."
+    )
 
 
 def approved(proposal: Proposal, wanted: Proposal) -> Proposal:

@@ -22,7 +22,7 @@ from dpadmm.privacy import arithmetic
 from dpadmm.privacy.arithmetic import Arithmetic
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.passage import NOISY_PASS
-from dpadmm.privacy.questions import At, Kind
+from dpadmm.privacy.questions import At, Kind, Question
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.rowmap import RowMap
@@ -125,14 +125,15 @@ class PrivateOracle:
     def ask(self, kind: Kind[A], *at: Any) -> A:
         """The noisy answer to a planned query at released points."""
         line = self._gate.line(kind)
-        rows = self._frame(line)
-        with self._turn(line, rows):
+        question, query = line.question, line.query
+        rows = self._seen if question.frame == "seen" else self._rows
+        with self._turn(question, rows):
             clip = self._charged(line, at, rows)
             if clip < SMALLEST_CLIP:
-                return cast(A, self._answered(line, rows, np.zeros(rows.space.point_shape)))
-            batch = line.query.sampler.draw(rows.n_rows, self._streams.sampling)
-            total = rows.ask(line.question, at, batch)
-            mean = self._mechanism.release(total, line.query, clip, self._gate)
+                mean = np.zeros(rows.space.point_shape)
+            else:
+                batch = query.sampler.draw(rows.n_rows, self._streams.sampling)
+                mean = self._mechanism.release(rows.ask(question, at, batch), query, clip, self._gate)
             return cast(A, self._answered(line, rows, mean))
 
     def begin(self, kind: Kind[A], *at: Any) -> Ticket:
@@ -170,7 +171,9 @@ class PrivateOracle:
             self._gate.admit(line, line.query.count)
             state = walk.last_state(self._streams, tick)
             self._gate.record(line, line.query.count)
-            return cast(State, self._kept(line, state))
+            if self._store is not None:
+                self._store.keep(self._gate.to_dict(), line.kind, state)
+            return state
 
     def change_map(self, rowmap: RowMap) -> None:
         """Rows are mapped anew by a public rule; every row keeps to the declared norm, so nothing is charged."""
@@ -220,13 +223,13 @@ class PrivateOracle:
     def _frame(self, line: Line) -> Rows:
         return self._seen if line.question.frame == "seen" else self._rows
 
-    def _turn(self, line: Line, rows: Rows) -> AbstractContextManager[object]:
+    def _turn(self, question: Question[Any], rows: Rows) -> AbstractContextManager[object]:
         """One query at a time.
 
         NumPy is silent meanwhile, as its warnings could tell of rows; not where compiled kernels do without it, because
         to silence it takes longer than to add a batch.
         """
-        alone = type(line.question) in getattr(rows, "silent", ()) and kernels.active() is not numpy_kernels
+        alone = type(question) in getattr(rows, "silent", ()) and kernels.active() is not numpy_kernels
         return self._lock if alone else _Silently(self._lock)
 
     def _charged(self, line: Line, at: At, rows: Rows) -> float:
@@ -237,9 +240,7 @@ class PrivateOracle:
 
     def _answered(self, line: Line, rows: Rows, mean: Array) -> Any:
         self._gate.record(line)
-        return self._kept(line, line.question.answer(mean, rows.space))
-
-    def _kept(self, line: Line, answer: Any) -> Any:
+        answer = line.question.answer(mean, rows.space)
         if self._store is not None:
             self._store.keep(self._gate.to_dict(), line.kind, answer)
         return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -80,7 +81,7 @@ class ArrayView:
         return np.asarray(np.add.reduce(vectors, axis=1))
 
     def joined(self, parts: Iterable[Array]) -> Array:
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+        return np.concatenate([flattened(part) for part in parts], axis=1)
 
 
 def clip_vectors(vectors: Array, size: float) -> Array:
@@ -91,7 +92,7 @@ def clip_vectors(vectors: Array, size: float) -> Array:
     For sizes of at least `SMALLEST_CLIP` each vector returned has norm at most `size` and depends on its own row alone.
     Its entries have the signs they had, and none is further from zero.
     """
-    flat = vectors.reshape(len(vectors), -1)
+    flat = flattened(vectors)
     if not flat.size:
         return vectors
     finite = np.logical_and.reduce(np.isfinite(flat), axis=1)
@@ -104,6 +105,11 @@ def clip_vectors(vectors: Array, size: float) -> Array:
         factors = np.fmin(1.0, size * SAFETY / (peaks * lengths))
     factors = np.where(factors < SMALLEST_SCALE, 0.0, factors)
     return np.asarray((flat * factors[:, None]).reshape(vectors.shape))
+
+
+def flattened(vectors: Any) -> Any:
+    """(m, …) as (m, entries), for arrays and tensors, also of no row."""
+    return vectors.reshape(len(vectors), math.prod(vectors.shape[1:]))
 
 
 def descent_slopes(loss: Loss, target: NDArray[Any], slope_unit: float) -> Array:

@@ -34,7 +34,7 @@ from dpadmm.privacy.questions import (
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.problem.lengths import Matrix
-from dpadmm.problem.losses.base import Loss
+from dpadmm.problem.losses.base import Loss, kernel_of
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.array_view import ArrayView, descent_slopes
@@ -242,7 +242,7 @@ class LocalRows:
         return self._gram(self._row_norm)
 
     def _below(self, question: CountsBelow, at: At) -> Array:
-        """Exact: halves of whole numbers. Rows that count as zero count for nothing here too."""
+        """Exact: halves of whole numbers. Rows count for one whatever their weight, or not at all."""
         (thresholds,), alive = at, self._table.factors != 0
         if thresholds.shape[1] != self._X.shape[1]:
             raise QueryRefused("the plan's counts are of other features than the table's")
@@ -529,4 +529,4 @@ def _kernel_target(target: NDArray[Any]) -> NDArray[Any]:
 
 def _kernel_loss(loss: Loss) -> tuple[int | Callable[[Array, Array], Array], float]:
     """The loss as kernels know it; of a loss they do not know, its slope, which the NumPy twins can call."""
-    return loss.kernel or (loss.slope, 0.0)
+    return kernel_of(loss) or (loss.slope, 0.0)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpadmm.errors import QueryRefused, UnsupportedProblem
 from dpadmm.kernels import loss_codes
 from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
-from dpadmm.problem.losses.base import Loss
-from dpadmm.rows.array_view import require_one_output
+from dpadmm.problem.losses.base import Loss, kernel_of
+from dpadmm.rows.array_view import flattened, require_one_output
 from dpadmm.rows.torch_table import Tensor, folded, lengths, to_device
 
 Array = NDArray[np.float64]
@@ -80,14 +80,14 @@ class TensorView:
     def joined(self, parts: Iterable[Tensor]) -> Tensor:
         import torch
 
-        return torch.cat([part.reshape(len(part), -1) for part in parts], dim=1)
+        return torch.cat([flattened(part) for part in parts], dim=1)
 
 
 def clip_tensors(vectors: Tensor, size: float) -> Tensor:
     """`rows.array_view.clip_vectors`, with the same guarantee."""
     import torch
 
-    flat = vectors.reshape(len(vectors), -1)
+    flat = flattened(vectors)
     if not flat.numel():
         return vectors
     flat = torch.where(torch.isfinite(flat).all(dim=1)[:, None], flat, 0.0)
@@ -116,14 +116,16 @@ def margins(mapped: Tensor, point: Tensor) -> Tensor:
 
 def target_type(loss: Loss) -> type[np.generic]:
     """Class numbers are indices on a device."""
-    return np.int64 if loss.kernel is not None and loss.kernel[0] == loss_codes.SOFTMAX else np.float64
+    kernel = kernel_of(loss)
+    return np.int64 if kernel is not None and kernel[0] == loss_codes.SOFTMAX else np.float64
 
 
 def curvature_of(loss: Loss) -> Callable[[Tensor], Tensor]:
     """Second derivatives from margins; a loss that is not known here is refused."""
     import torch
 
-    if loss.kernel is None or loss.kernel[0] != loss_codes.LOGISTIC:
+    kernel = kernel_of(loss)
+    if kernel is None or kernel[0] != loss_codes.LOGISTIC:
         raise QueryRefused("the curvature along each feature is that of the logistic loss alone")
 
     def logistic(margin: Tensor) -> Tensor:
@@ -150,9 +152,10 @@ def slope_of(loss: Loss) -> Callable[[Tensor, Tensor], Tensor]:
         share = weight / folded(weight.clone())[:, None]
         return share - torch.zeros_like(share).scatter_(1, target, 1.0)
 
-    if loss.kernel is None:
+    kernel = kernel_of(loss)
+    if kernel is None:
         raise UnsupportedProblem(f"loss {loss.name!r} on a device", "a loss of the library", "pass X.cpu()")
-    code, parameter = loss.kernel
+    code, parameter = kernel
     known: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
         loss_codes.LOGISTIC: logistic,
         loss_codes.SOFTMAX: softmax,

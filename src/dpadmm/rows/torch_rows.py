@@ -172,7 +172,7 @@ class TorchRows:
         return self._gram(self._row_norm)
 
     def _below(self, question: CountsBelow, at: At) -> Array:
-        """Exact: halves of whole numbers."""
+        """Exact: halves of whole numbers, whatever the weights."""
         import torch
 
         (thresholds,) = at

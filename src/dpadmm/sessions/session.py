@@ -120,7 +120,7 @@ class Work:
 
     def oracle(
         self,
-        rows: Rows | AnsweredElsewhere,
+        rows: Rows,
         mechanism: Mechanism | None = None,
         store: AnswerStore | None = None,
     ) -> PrivateOracle:

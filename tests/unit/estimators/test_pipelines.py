@@ -1,4 +1,4 @@
-"""A fit in a pipeline refuses earlier steps that learned from rows, and lets pass those that did not."""
+"""A fit in a pipeline refuses earlier steps that learned from the rows, and lets pass those that did not."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_step_that_learned_is_refused_by_name(step: Any) -> None:
     ],
 )
 def test_wherever_the_pipeline_is(wrap: Any) -> None:
-    with pytest.raises(PrivacyError, match="learned from rows"):
+    with pytest.raises(PrivacyError, match="learned from the rows"):
         wrap(model()).fit(X, Y)
 
 
@@ -95,7 +95,7 @@ def test_wherever_the_pipeline_is(wrap: Any) -> None:
     ],
 )
 def test_a_copy_inside_of_the_last_step_is_found(wrap: Any) -> None:
-    with pytest.raises(PrivacyError, match="StandardScaler learned from rows"):
+    with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
         make_pipeline(StandardScaler(), wrap(model())).fit(X, Y)
     make_pipeline(Normalizer(), wrap(model())).fit(X, Y)
 
@@ -103,37 +103,37 @@ def test_a_copy_inside_of_the_last_step_is_found(wrap: Any) -> None:
 def test_a_copy_inside_of_a_step_in_the_middle_is_found() -> None:
     """Only the steps before it: what comes after it is fitted on what it released."""
     middle = SelectFromModel(model())
-    with pytest.raises(PrivacyError, match="StandardScaler learned from rows"):
+    with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
         make_pipeline(StandardScaler(), middle, GaussianNB()).fit(X, Y)
     make_pipeline(Normalizer(), middle, StandardScaler(), GaussianNB()).fit(X, Y)
 
 
 def test_a_private_step_of_a_pipeline_that_copies_its_steps(tmp_path: Any) -> None:
     clipper = PrivateQuantileClipper((-4, 4), epsilon=1.0, random_state=0)
-    with pytest.raises(PrivacyError, match="learned from rows before PrivateQuantileClipper"):
+    with pytest.raises(PrivacyError, match="learned from the rows before PrivateQuantileClipper"):
         make_pipeline(StandardScaler(), clipper, model(), memory=str(tmp_path)).fit(X, Y)
 
 
 def test_a_target_changed_by_what_was_learned_from_it() -> None:
     last = DPLinearRegression(1.0, 1e-5, row_norm=2.0, target_bounds=(-1, 1), solver="dp-gd", steps=2, random_state=0)
     for wrapped in (lambda each: each, lambda each: make_pipeline(Normalizer(), each)):
-        with pytest.raises(PrivacyError, match="StandardScaler learned from rows"):
+        with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
             TransformedTargetRegressor(wrapped(last), transformer=StandardScaler()).fit(X, X[:, 0])
-        with pytest.raises(PrivacyError, match="StandardScaler learned from rows"):
+        with pytest.raises(PrivacyError, match="StandardScaler learned from the rows"):
             make_pipeline(StandardScaler(), TransformedTargetRegressor(wrapped(last))).fit(X, X[:, 0])
         TransformedTargetRegressor(wrapped(last), func=np.arctanh, inverse_func=np.tanh).fit(X, X[:, 0] / 2)
 
 
 def test_the_last_model_of_a_stack_is_fitted_on_what_the_others_learned() -> None:
     for last in (model(), make_pipeline(Normalizer(), model())):
-        with pytest.raises(PrivacyError, match="GaussianNB learned from rows before DPLogisticRegression"):
+        with pytest.raises(PrivacyError, match="GaussianNB learned from the rows before DPLogisticRegression"):
             StackingClassifier([("bayes", GaussianNB())], final_estimator=last, cv=2).fit(X, Y)
         StackingClassifier([("first", model())], final_estimator=last, cv=2).fit(X, Y)
     StackingClassifier([("first", model())], final_estimator=GaussianNB(), cv=2).fit(X, Y)
 
 
 def test_a_private_step_refuses_too() -> None:
-    with pytest.raises(PrivacyError, match="StandardScaler learned from rows before PrivateQuantileClipper"):
+    with pytest.raises(PrivacyError, match="StandardScaler learned from the rows before PrivateQuantileClipper"):
         make_pipeline(StandardScaler(), PrivateQuantileClipper((-4, 4), epsilon=1.0), model()).fit(X, Y)
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from dpadmm import DPLogisticRegression, load_model
 from dpadmm.errors import InvalidParameter
 from dpadmm.estimators.loading import checksum
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.mechanisms import Granular
 
 FEATURES, EDGES = 500, 2000
 
@@ -58,7 +58,7 @@ def test_a_matrix_comes_back_and_trains_again(form, tmp_path):
 @pytest.mark.parametrize("kind", [object, "float16", complex, str])
 @pytest.mark.parametrize("penalty", ["graph", "l1"])
 def test_a_matrix_that_no_file_could_hold_is_refused_before_anything_is_asked(kind, penalty, monkeypatch):
-    monkeypatch.setattr(PrivateOracle, "release", None)
+    monkeypatch.setattr(Granular, "release", None)
     model = DPLogisticRegression(1.0, 1e-6, penalty=penalty, graph=np.array([[1, -1]]).astype(kind), classes=[0, 1])
     with pytest.raises(InvalidParameter, match="graph matrix of type"):
         model.fit(np.ones((40, 2)), np.arange(40) % 2)

@@ -13,6 +13,7 @@ from scipy import sparse
 from dpadmm import DPLogisticRegression, Ledger, PrivateSecondMoment, kernels
 from dpadmm.errors import DpadmmError, InvalidData, InvalidParameter
 from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
@@ -266,9 +267,11 @@ def test_bounds_may_lie_anywhere(make, outputs):
     apart[:, 0] = 0.5
     loss, y = (Logistic(), 2.0 * Y - 1) if outputs == 1 else (Softmax(outputs), Y)
     rows = LocalRows(PackedRows.of(RowMap(1.0, True, np.zeros(6), apart[:, 0]), make(np.abs(X) * 9)), y, loss)
-    point = RNG.standard_normal(rows.point_shape)
+    point = RNG.standard_normal(rows.space.point_shape)
     with kernels.use("compiled"):
-        longest = max(np.linalg.norm(rows.gradient_sum(point, 0.1, Batch(np.array([i])))) for i in range(len(X)))
+        longest = max(
+            np.linalg.norm(rows.ask(ClippedGradient(0.1), (point,), Batch(np.array([i])))) for i in range(len(X))
+        )
     assert longest <= 0.1
 
 

@@ -186,7 +186,7 @@ def test_a_clipped_row_is_as_long_as_allowed_and_no_longer(d, dtype):
     rows = LocalRows(PackedRows.of(RowMap(1e9, False), X), np.ones(40), Logistic())
     with kernels.use("compiled"):
         for clip in (1e-3, 0.1):
-            sums = [rows.gradient_sum(np.zeros(d), clip, Batch(np.array([i]))) for i in range(40)]
+            sums = [rows.ask(ClippedGradient(clip), (np.zeros(d),), Batch(np.array([i]))) for i in range(40)]
             lengths = np.linalg.norm(sums, axis=1)
             assert lengths.max() <= clip
             assert lengths.min() >= clip * (1 - 2e-6)
@@ -289,12 +289,12 @@ def test_the_sum_does_not_depend_on_the_number_of_threads(csr, loss, monkeypatch
     X = rng.standard_normal((5000, 6))
     target = rng.integers(0, 3, 5000) if isinstance(loss, Softmax) else rng.choice([-1.0, 1.0], 5000)
     rows = LocalRows(sparse.csr_matrix(X) if csr else X, target, loss)
-    x = rng.standard_normal(rows.point_shape)
+    x = rng.standard_normal(rows.space.point_shape)
     sums = []
     with kernels.use("compiled"):
         for count in (1, 2, 5):
             with threads.at_most_threads(count):
-                sums.append(rows.gradient_sum(x, 0.5, Batch(None)))
+                sums.append(rows.ask(ClippedGradient(0.5), (x,), Batch(None)))
     np.testing.assert_array_equal(sums[0], sums[1])
     np.testing.assert_array_equal(sums[0], sums[2])
 
@@ -323,8 +323,8 @@ def test_a_contribution_has_the_same_bits_in_every_place(form, dtype):
             rows = lonely(form, dtype, d, place)
             x = np.random.default_rng(d).standard_normal(d)
             with kernels.use("compiled"):
-                among = rows.gradient_sum(x, 0.1, Batch(None))
-                alone = rows.gradient_sum(x, 0.1, Batch(np.array([place])))
+                among = rows.ask(ClippedGradient(0.1), (x,), Batch(None))
+                alone = rows.ask(ClippedGradient(0.1), (x,), Batch(np.array([place])))
             assert np.linalg.norm(among) > 0
             np.testing.assert_array_equal(among, alone)
 
@@ -367,7 +367,7 @@ def test_a_run_of_sparse_rows_has_the_bits_of_rows_taken_one_by_one(dtype, mean,
     rows = LocalRows(PackedRows.of(rowmap, X.tocsr()), rng.choice([-1.0, 1.0], n), Logistic())
     x = rng.normal(size=d + 1)
     with kernels.use("compiled"):
-        in_order, by_number = (rows.gradient_sum(x, 0.5, Batch(which)) for which in (None, np.arange(n)))
+        in_order, by_number = (rows.ask(ClippedGradient(0.5), (x,), Batch(which)) for which in (None, np.arange(n)))
     assert np.array_equal(in_order, by_number)
 
 

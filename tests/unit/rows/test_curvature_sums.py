@@ -8,9 +8,9 @@ from scipy import sparse
 
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels.clipping import SAFETY
-from dpadmm.oracles.exact import ExactOracle
+from dpadmm.oracles.noiseless import NoiselessOracle
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions import QUESTIONS, FeatureCurvature
+from dpadmm.privacy.questions import CURVATURE, QUESTIONS, FeatureCurvature
 from dpadmm.privacy.questions.stored import question_from_dict, question_to_dict
 from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
@@ -22,6 +22,7 @@ from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.partitioned import LocalParts, PartitionedRows
 from dpadmm.rows.scored import ScoredRows
+from tests.asking import EVERY_ROW
 from tests.unit.rows.questions import MATRIX, RAW, SPIKED, D, N
 
 RNG = np.random.default_rng(7)
@@ -85,11 +86,13 @@ def test_every_place_sums_as_the_formula_says(place, rowmap, weighted):
     rowmap, shares = MAPS[rowmap], SHARES if weighted else None
     rows, mapped = PLACES[place](rowmap, RAW, shares), rowmap.apply(RAW)
     for scale in SCALES:
-        x, weights = RNG.standard_normal(rows.n_features), scale * RNG.uniform(size=rows.n_features)
+        x, weights = RNG.standard_normal(rows.space.n_features), scale * RNG.uniform(size=rows.space.n_features)
         expected = formula(mapped, x, weights, np.ones(N) if shares is None else shares)
         loose = 1e-4 if "float32" in place else 1e-11
         with np.errstate(over="ignore"):
-            np.testing.assert_allclose(rows.curvature_sum(x, weights), expected, rtol=loose, atol=loose / 10)
+            np.testing.assert_allclose(
+                rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW), expected, rtol=loose, atol=loose / 10
+            )
 
 
 @pytest.mark.parametrize("rowmap", MAPS)
@@ -97,19 +100,21 @@ def test_exact_sums_are_those_of_the_fast_rows(rowmap):
     rowmap = MAPS[rowmap]
     exact = LatticeRows(PackedRows.of(rowmap, RAW), TARGET, Logistic(), rowmap.row_norm, N)
     for scale in SCALES[:3]:
-        x, weights = RNG.standard_normal(exact.n_features), scale * RNG.uniform(size=exact.n_features)
-        found = as_numbers(exact.curvature_sum(x, weights))
-        np.testing.assert_allclose(found, local(rowmap, RAW, None).curvature_sum(x, weights), atol=1e-3)
+        x, weights = RNG.standard_normal(exact.space.n_features), scale * RNG.uniform(size=exact.space.n_features)
+        found = as_numbers(exact.ask(FeatureCurvature(), (x, weights), EVERY_ROW))
+        np.testing.assert_allclose(
+            found, local(rowmap, RAW, None).ask(FeatureCurvature(), (x, weights), EVERY_ROW), atol=1e-3
+        )
 
 
 def test_blocks_of_rows_add_up(monkeypatch):
     from dpadmm.rows import wide
 
     rows, x, weights = local(MAPS["intercept"], RAW, None), np.ones(D + 1), np.full(D + 1, 3.0)
-    whole = rows.curvature_sum(x, weights)
+    whole = rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW)
     monkeypatch.setattr(wide, "BLOCK_ENTRIES", 60)
     monkeypatch.setattr(wide, "shortest_run", lambda features: 1)
-    np.testing.assert_allclose(rows.curvature_sum(x, weights), whole, rtol=1e-13)
+    np.testing.assert_allclose(rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW), whole, rtol=1e-13)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -119,7 +124,7 @@ def test_rows_that_count_as_zero_contribute_nothing(place):
     spoiled[3, 1], spoiled[4], spoiled[5, 0] = np.nan, np.inf, -np.inf
     kept = np.setdiff1d(np.arange(N), [3, 4, 5])
     with np.errstate(all="ignore"):
-        found = PLACES[place](rowmap, spoiled, None).curvature_sum(x, weights)
+        found = PLACES[place](rowmap, spoiled, None).ask(FeatureCurvature(), (x, weights), EVERY_ROW)
     loose = 1e-4 if "float32" in place else 1e-11
     np.testing.assert_allclose(found, formula(rowmap.apply(RAW[kept]), x, weights, np.ones(len(kept))), rtol=loose)
 
@@ -139,9 +144,11 @@ def test_a_contribution_is_a_number_in_the_unit_ball_whatever_the_row_holds(form
 
 def test_the_exact_oracle_answers_the_mean_whatever_the_coordinates():
     rows, x, weights = local(MAPS["intercept"], RAW, None), np.ones(D + 1), np.full(D + 1, 3.0)
-    oracle = ExactOracle(rows)
+    oracle = NoiselessOracle(rows)
     oracle.change_coordinates(MATRIX)
-    np.testing.assert_array_equal(oracle.feature_curvature(x, weights), rows.curvature_sum(x, weights) / N)
+    np.testing.assert_array_equal(
+        oracle.ask(CURVATURE, x, weights), rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW) / N
+    )
 
 
 @pytest.mark.parametrize("loss", [Squared(), HuberisedHinge(), Softmax(3)], ids=lambda loss: loss.name)
@@ -159,7 +166,7 @@ def test_other_losses_are_refused(loss):
         TorchRows(pack_tensor(MAPS["plain"], torch.tensor(RAW)), target, loss, 2.0),
     ):
         with pytest.raises(QueryRefused, match="logistic"):
-            rows.curvature_sum(x, weights)
+            rows.ask(FeatureCurvature(), (x, weights), EVERY_ROW)
 
 
 @pytest.mark.parametrize("place", ["dense", "tensor", "parts"])
@@ -167,13 +174,13 @@ def test_other_losses_are_refused(loss):
 def test_rows_in_other_coordinates_refuse(place, change):
     seen = PLACES[place](MAPS["intercept"], RAW, None).transformed(change)
     with pytest.raises(QueryRefused, match="features of the table"):
-        seen.curvature_sum(np.ones(D + 1), np.ones(D + 1))
+        seen.ask(FeatureCurvature(), (np.ones(D + 1), np.ones(D + 1)), EVERY_ROW)
 
 
 def test_exact_rows_in_other_coordinates_refuse():
     rows = LatticeRows(PackedRows.of(MAPS["intercept"], RAW), TARGET, Logistic(), 2.0, N)
     with pytest.raises(QueryRefused, match="features of the table"):
-        rows.transformed(MATRIX).curvature_sum(np.ones(D + 1), np.ones(D + 1))
+        rows.transformed(MATRIX).ask(FeatureCurvature(), (np.ones(D + 1), np.ones(D + 1)), EVERY_ROW)
 
 
 @pytest.mark.parametrize("largest", [1e100, 1e308, np.inf])
@@ -181,7 +188,7 @@ def test_weights_that_stretch_rows_too_far_are_refused(largest):
     rows = local(MAPS["plain"], RAW, None)
     weights = np.array([largest, 0.0, 0.0, 0.0])
     with pytest.raises(QueryRefused, match="too far"):
-        rows.curvature_sum(np.zeros(D), weights)
+        rows.ask(FeatureCurvature(), (np.zeros(D), weights), EVERY_ROW)
 
 
 def test_dask_partitions_answer_as_the_whole():
@@ -194,8 +201,10 @@ def test_dask_partitions_answer_as_the_whole():
     sizes = [40, N - 40]
     parts, _ = DaskParts.measured(*delayed, [None, None], sizes, reading)
     x, weights = np.ones(D + 1), np.full(D + 1, 30.0)
-    found = PartitionedRows(parts, sizes, D + 1, 1).curvature_sum(x, weights)
-    np.testing.assert_allclose(found, local(rowmap, RAW, None).curvature_sum(x, weights), rtol=1e-13)
+    found = PartitionedRows(parts, sizes, D + 1, 1).ask(FeatureCurvature(), (x, weights), EVERY_ROW)
+    np.testing.assert_allclose(
+        found, local(rowmap, RAW, None).ask(FeatureCurvature(), (x, weights), EVERY_ROW), rtol=1e-13
+    )
 
 
 def test_the_question_is_stored_and_read_again():

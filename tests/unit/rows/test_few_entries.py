@@ -11,12 +11,13 @@ from scipy import sparse
 from dpadmm import kernels
 from dpadmm.kernels import compiled, numpy_kernels
 from dpadmm.privacy.arithmetic import shortest_run
-from dpadmm.privacy.questions import JointMoments
+from dpadmm.privacy.questions import FeatureMoment, JointMoments, SecondMoment
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows import local, wide
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
+from tests.asking import EVERY_ROW, moment_sums
 
 N, D = 401, 60
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "compiled"])
@@ -70,13 +71,13 @@ def blocks(request, monkeypatch):
 @pytest.mark.usefixtures("blocks")
 def test_they_answer_as_dense_rows_do(rowmap, dtype, engine):
     rows = both(rowmap, dtype)
-    matrix = np.random.default_rng(2).standard_normal((rows[0].n_features, 5))
+    matrix = np.random.default_rng(2).standard_normal((rows[0].space.n_features, 5))
     with kernels.use(engine), np.errstate(all="ignore"):
-        same(each.moment_sums(JointMoments(0.3, 1, 0.5, rowmap.non_negative)) for each in rows)
-        same(each.feature_moment_sum() for each in rows)
+        same(moment_sums(each, JointMoments(0.3, 1, 0.5, rowmap.non_negative)) for each in rows)
+        same(each.ask(FeatureMoment(), (), EVERY_ROW) for each in rows)
         turned = [each.transformed(matrix) for each in rows]
         same(each._norms for each in turned)
-        same(each.second_moment_sum() for each in turned)
+        same(each.ask(SecondMoment(), (), EVERY_ROW) for each in turned)
 
 
 @ENGINES
@@ -85,8 +86,8 @@ def test_with_weights_and_classes(engine):
     weights = np.random.default_rng(3).uniform(size=N)
     rows = both(RowMap(), classes=4, weights=weights)
     with kernels.use(engine), np.errstate(all="ignore"):
-        same(each.moment_sums(JointMoments(0.3, 4, 0.5)) for each in rows)
-        same(each.transformed(np.eye(D + 1)).second_moment_sum() for each in rows)
+        same(moment_sums(each, JointMoments(0.3, 4, 0.5)) for each in rows)
+        same(each.transformed(np.eye(D + 1)).ask(SecondMoment(), (), EVERY_ROW) for each in rows)
 
 
 def test_the_pairs_of_rows_with_many_entries_are_not_few():

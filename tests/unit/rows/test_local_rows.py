@@ -8,6 +8,7 @@ from scipy import sparse
 
 from dpadmm import kernels
 from dpadmm.kernels.clipping import clip_slopes
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import HuberisedHinge, Logistic, Softmax
 from dpadmm.rows.local import LocalRows
@@ -28,8 +29,8 @@ def test_a_long_float32_sum_stays_within_the_sensitivity():
     neighbour = target.copy()
     neighbour[0] = -1.0
     x, everything = np.zeros(1), Batch(None)
-    first = LocalRows(X, target, Logistic()).gradient_sum(x, 0.3, everything)
-    second = LocalRows(X, neighbour, Logistic()).gradient_sum(x, 0.3, everything)
+    first = LocalRows(X, target, Logistic()).ask(ClippedGradient(0.3), (x,), everything)
+    second = LocalRows(X, neighbour, Logistic()).ask(ClippedGradient(0.3), (x,), everything)
     assert abs(first - second)[0] <= 2 * 0.3
 
 
@@ -43,7 +44,7 @@ def test_formats_agree_with_a_plain_loop(dtype, make, outputs):
     target = rng.choice([-1.0, 1.0], 3000) if outputs == 1 else rng.integers(0, 3, 3000)
     x = rng.standard_normal(4 if outputs == 1 else (4, 3))
     rows, weights = rng.permutation(3000)[:1500], rng.integers(0, 2, 1500).astype(float)
-    total = LocalRows(make(X), target, loss).gradient_sum(x, 0.5, Batch(rows, weights))
+    total = LocalRows(make(X), target, loss).ask(ClippedGradient(0.5), (x,), Batch(rows, weights))
     expected = np.zeros_like(x)
     for i, weight in zip(rows, weights, strict=True):
         row = X[i].astype(np.float64)
@@ -62,11 +63,13 @@ def test_labels_of_one_byte_count_as_numbers_of_eight(make, loss):
     wide = np.int64(rng.choice([-1, 1], 1001) if loss.outputs == 1 else rng.integers(0, loss.outputs, 1001))
     one, eight = (LocalRows(make(X), labels, loss) for labels in (wide.astype(np.int8), wide))
     assert (one._columns.dtype, eight._columns.dtype) == (np.int8, np.float64)
-    x, anchor = rng.standard_normal((2, *one.point_shape))
+    x, anchor = rng.standard_normal((2, *one.space.point_shape))
     some = Batch(rng.permutation(1001)[:300])
     for batch in (Batch(None), some, Batch(some.rows, np.ones(300))):
-        np.testing.assert_array_equal(*(rows.gradient_sum(x, 0.5, batch) for rows in (one, eight)))
-        np.testing.assert_array_equal(*(rows.difference_sum(x, anchor, 0.5, 0.3, batch) for rows in (one, eight)))
+        np.testing.assert_array_equal(*(rows.ask(ClippedGradient(0.5), (x,), batch) for rows in (one, eight)))
+        np.testing.assert_array_equal(
+            *(rows.ask(GradientDifference(1.0), (x, anchor, 0.3), batch) for rows in (one, eight))
+        )
 
 
 @pytest.mark.parametrize("norm", [np.nan, np.inf])
@@ -75,3 +78,14 @@ def test_a_row_of_no_finite_norm_contributes_nothing(norm, shape):
     clipped = clip_slopes(np.ones(shape), np.array([norm, 1.0]), 0.5)
     assert not clipped[0].any()
     assert clipped[1].any()
+
+
+def test_a_loss_derived_from_one_of_the_library_keeps_its_own_slope():
+    class Halved(Logistic):
+        def slope(self, margin, target):
+            return super().slope(margin, target) / 2
+
+    rows = np.random.default_rng(3).standard_normal((50, 4)) / 4
+    labels, everyone, origin = np.sign(rows[:, 0]), Batch(None), np.zeros(4)
+    halved = LocalRows(rows, labels, Halved()).gradient_sum(origin, 1.0, everyone)
+    np.testing.assert_allclose(2 * halved, LocalRows(rows, labels, Logistic()).gradient_sum(origin, 1.0, everyone))

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from dpadmm import kernels
-from dpadmm.oracles.base import PrivateOracle
+from dpadmm.oracles.gate import Gate
+from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
-from dpadmm.privacy.questions import ClippedGradient
+from dpadmm.privacy.questions import GRADIENT, ClippedGradient, SecondMoment
 from dpadmm.privacy.sampling import Batch, make_sampler
 from dpadmm.problem import HuberisedHinge, Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
@@ -37,7 +38,7 @@ def oracle_over(rows, size=50):
     plan = calibrate(
         Budget(1.0, 1e-6), [Request("gradient", 1, ClippedGradient(0.5))], make_sampler("fixed", N, size), N
     )
-    return PrivateOracle(rows, plan, make_streams(1))
+    return PrivateOracle(rows, Gate(plan), make_streams(1))
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
@@ -49,7 +50,7 @@ def test_the_short_way_leads_to_the_same_sum(engine, dtype, loss, size):
     assert rows._is_plain
     with kernels.use(engine), np.errstate(all="ignore"):
         for x in (POINT, np.stack([POINT, POINT], axis=1)[:, 0]):
-            found = rows.gradient_sum(x, 0.3, batch)
+            found = rows.ask(ClippedGradient(0.3), (x,), batch)
             np.testing.assert_array_equal(found, rows._clipped_sum(x, None, 0.3, 0.3, batch))
     assert found.shape == (D + 1,)
 
@@ -59,11 +60,11 @@ def test_rows_measured_anew_are_clipped_by_their_new_norms(engine):
     """What was noted of the rows for earlier batches holds the old norms, and serves no longer."""
     rows, batch = held(), Batch(RNG.permutation(N))
     with kernels.use(engine), np.errstate(all="ignore"):
-        before = rows.gradient_sum(POINT, 0.3, batch)
+        before = rows.ask(ClippedGradient(0.3), (POINT,), batch)
         seen = rows.measured_by(SpikedMap(np.full(D + 1, 50.0), np.ones(D + 1), 0.5))
-        after = seen.gradient_sum(POINT, 0.3, batch)
+        after = seen.ask(ClippedGradient(0.3), (POINT,), batch)
         np.testing.assert_array_equal(after, seen._clipped_sum(POINT, None, 0.3, 0.3, batch))
-        np.testing.assert_array_equal(before, rows.gradient_sum(POINT, 0.3, batch))
+        np.testing.assert_array_equal(before, rows.ask(ClippedGradient(0.3), (POINT,), batch))
     assert np.linalg.norm(after) < 0.5 * np.linalg.norm(before)
 
 
@@ -92,23 +93,24 @@ def test_no_warning_tells_of_rows(engine, habit, x, size):
         asked = oracle_over(rows, size)
         with kernels.use(engine), warnings.catch_warnings(), np.errstate(all=habit):
             warnings.simplefilter("error")
-            assert np.isfinite(asked.gradient(x)).all()
+            assert np.isfinite(asked.ask(GRADIENT, x)).all()
 
 
 def test_mutant_that_never_silences_numpy(monkeypatch):
     """What the silence is for: without it the NumPy path tells of infinite rows."""
     asked = oracle_over(held(), 199)
-    monkeypatch.setattr(PrivateOracle, "_turn", lambda oracle, summing=None: oracle._lock)
+    monkeypatch.setattr(PrivateOracle, "_turn", lambda oracle, question, rows: oracle._lock)
     with kernels.use("numpy"), np.errstate(all="raise"), pytest.raises(FloatingPointError):
-        asked.gradient(FAR)
+        asked.ask(GRADIENT, FAR)
 
 
 def test_only_kernels_that_suffice_do_without_silence():
     rows, changed = held(), held().transformed(np.eye(D + 1))
     with kernels.use("compiled"):
         asked = oracle_over(rows)
-        assert asked._turn(rows) is asked._lock
-        assert asked._turn(changed) is not asked._lock
-        assert asked._turn() is not asked._lock
+        question = asked._gate.line(GRADIENT).question
+        assert asked._turn(question, rows) is asked._lock
+        assert asked._turn(question, changed) is not asked._lock
+        assert asked._turn(SecondMoment(), rows) is not asked._lock
     with kernels.use("numpy"):
-        assert asked._turn(rows) is not asked._lock
+        assert asked._turn(question, rows) is not asked._lock

@@ -21,11 +21,12 @@ from dpadmm import (
 from dpadmm.errors import InvalidData, UnsupportedProblem
 from dpadmm.estimators import fit_table
 from dpadmm.privacy.arithmetic import summation_error
+from dpadmm.privacy.questions import ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Huber, HuberisedHinge, Logistic, Softmax, Squared
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
-from dpadmm.rows.protocol import Preparable, Visited
+from dpadmm.rows.protocol import Visited
 from tests.unit.rows.questions import RAW, RNG, D, N, questions, same
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'dpadmm[torch]'")
@@ -33,7 +34,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 from dpadmm.estimators.device_table import DeviceTable  # noqa: E402
 from dpadmm.rows import torch_table  # noqa: E402
 from dpadmm.rows.packed import PackedRows  # noqa: E402
-from dpadmm.rows.torch_rows import TorchRows, _margins, clip_slopes  # noqa: E402
+from dpadmm.rows.tensor_view import clip_slopes, margins  # noqa: E402
+from dpadmm.rows.torch_rows import TorchRows  # noqa: E402
 from dpadmm.rows.torch_table import folded, pack_tensor, require_double_precision, to_host  # noqa: E402
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -79,7 +81,11 @@ def both(loss, rowmap, device, raw=RAW, keep=None, weighted=False):
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_every_question_has_the_same_answer(outputs, weighted, blocks, device):
     here, there = both(Logistic() if outputs == 1 else Softmax(3), MAPS["intercept"], device, weighted=weighted)
-    assert (there.n_rows, there.n_features, there.point_shape) == (here.n_rows, here.n_features, here.point_shape)
+    assert (there.n_rows, there.space.n_features, there.space.point_shape) == (
+        here.n_rows,
+        here.space.n_features,
+        here.space.point_shape,
+    )
     for _, ask in questions(outputs):
         same(ask(here), ask(there), 1e-11)
 
@@ -89,11 +95,15 @@ def test_every_question_has_the_same_answer(outputs, weighted, blocks, device):
 def test_every_loss_and_map(loss, rowmap, blocks, device):
     here, there = both(loss, MAPS[rowmap], device)
     for scale in (0.0, 1.0, 1e3):
-        x, anchor = (scale * RNG.standard_normal(here.point_shape) for _ in range(2))
+        x, anchor = (scale * RNG.standard_normal(here.space.point_shape) for _ in range(2))
         for clip in (1e-3, 0.5, np.inf):
-            same(here.gradient_sum(x, clip, Batch(None)), there.gradient_sum(x, clip, Batch(None)), 1e-9)
-            ask = (x, anchor, clip, clip, Batch(None))
-            same(here.difference_sum(*ask), there.difference_sum(*ask), 1e-9)
+            same(
+                here.ask(ClippedGradient(clip), (x,), Batch(None)),
+                there.ask(ClippedGradient(clip), (x,), Batch(None)),
+                1e-9,
+            )
+            gap, at = GradientDifference(2 * clip), (x, anchor, clip)
+            same(here.ask(gap, at, Batch(None)), there.ask(gap, at, Batch(None)), 1e-9)
 
 
 @pytest.mark.parametrize("rowmap", MAPS)
@@ -117,9 +127,12 @@ def test_single_precision_is_summed_in_double(device):
     neighbour = target.copy()
     neighbour[0] = -1.0
     table = pack_tensor(RowMap(1.0, False), X)
-    sums = [TorchRows(table, y, Logistic()).gradient_sum(np.zeros(1), 0.3, Batch(None)) for y in (target, neighbour)]
+    sums = [
+        TorchRows(table, y, Logistic()).ask(ClippedGradient(0.3), (np.zeros(1),), Batch(None))
+        for y in (target, neighbour)
+    ]
     assert abs(sums[0] - sums[1])[0] <= 2 * 0.3
-    alone = TorchRows(table, target, Logistic()).gradient_sum(np.zeros(1), 0.3, Batch(np.array([0])))
+    alone = TorchRows(table, target, Logistic()).ask(ClippedGradient(0.3), (np.zeros(1),), Batch(np.array([0])))
     assert abs(sums[0] - n * alone)[0] <= 0.3 * summation_error(n, 1)
 
 
@@ -147,16 +160,15 @@ def test_margins_and_sums_along_rows_do_not_depend_on_neighbours(n, d, device):
     rows[:, -1] -= rows.sum(axis=1)
     rows = torch.tensor(rows, device=device)
     point = torch.full((d, 3), 1 / 3, dtype=torch.float64, device=device)
-    whole, squares = _margins(rows, point), folded(rows**2)
+    whole, squares = margins(rows, point), folded(rows**2)
     for gone in range(0, n, max(1, n // 20)):
         rest = torch.cat([rows[:gone], rows[gone + 1 :]])
-        assert torch.equal(_margins(rest, point), torch.cat([whole[:gone], whole[gone + 1 :]]))
+        assert torch.equal(margins(rest, point), torch.cat([whole[:gone], whole[gone + 1 :]]))
         assert torch.equal(folded(rest**2), torch.cat([squares[:gone], squares[gone + 1 :]]))
 
 
 def test_rows_can_be_prepared_but_not_visited():
     rows = both(Logistic(), MAPS["plain"], "cpu")[1]
-    assert isinstance(rows, Preparable)
     assert not isinstance(rows, Visited)
 
 
@@ -285,7 +297,7 @@ class TestTensorsOfTheCpu:
     def test_no_copy(self, dtype):
         table = torch.tensor(X, dtype=dtype)
         model = DPLogisticRegression(classes=[0, 1], **COMMON)
-        held = model.prepare(table, torch.tensor(Y)).rows
+        held = model.prepare(table, torch.tensor(Y))[1]
         assert isinstance(held, LocalRows)
         assert np.shares_memory(held._X, table.numpy())
         assert fit_table.held_elsewhere(table, Y, False) is None

@@ -9,14 +9,13 @@ from scipy import sparse
 from dpadmm import DPLinearRegression, DPLinearSVC, DPLogisticRegression, kernels, load_model
 from dpadmm.errors import InvalidParameter
 from dpadmm.privacy.budget import Relation
-from dpadmm.privacy.questions import FeatureCurvature, JointMoments, SecondMoment
+from dpadmm.privacy.questions import ClippedGradient, FeatureCurvature, JointMoments, SecondMoment
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem.losses import Logistic, Softmax
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.packed import PackedRows
-
-EVERY_ROW = Batch(None)
+from tests.asking import EVERY_ROW, moment_sums
 
 
 def table(n: int = 4000, seed: int = 0):
@@ -35,26 +34,36 @@ def test_a_weight_is_a_share_of_a_row(engine, make, loss):
     target = rng.integers(0, 3, 40) if loss.outputs == 3 else rng.choice([-1.0, 1.0], 40)
     weighted = LocalRows(make(X), target, loss, weights=counts / 3)
     copied = LocalRows(make(np.repeat(X, counts, axis=0)), np.repeat(target, counts), loss)
-    x = rng.standard_normal(weighted.point_shape)
+    x = rng.standard_normal(weighted.space.point_shape)
     with kernels.use(engine):
         np.testing.assert_allclose(
-            3 * weighted.gradient_sum(x, 0.3, EVERY_ROW), copied.gradient_sum(x, 0.3, EVERY_ROW), atol=1e-9
+            3 * weighted.ask(ClippedGradient(0.3), (x,), EVERY_ROW),
+            copied.ask(ClippedGradient(0.3), (x,), EVERY_ROW),
+            atol=1e-9,
         )
         batch = Batch(np.array([5, 1, 7]), np.array([1.0, 0.0, 1.0]))
         alone = LocalRows(make(X[[5, 7]]), target[[5, 7]], loss, weights=counts[[5, 7]] / 3)
         np.testing.assert_allclose(
-            weighted.gradient_sum(x, 0.3, batch), alone.gradient_sum(x, 0.3, EVERY_ROW), atol=1e-12
+            weighted.ask(ClippedGradient(0.3), (x,), batch),
+            alone.ask(ClippedGradient(0.3), (x,), EVERY_ROW),
+            atol=1e-12,
         )
     statistic = JointMoments(0.25, loss.outputs, 0.5)
-    for ours, theirs in zip(weighted.moment_sums(statistic), copied.moment_sums(statistic), strict=True):
+    for ours, theirs in zip(moment_sums(weighted, statistic), moment_sums(copied, statistic), strict=True):
         np.testing.assert_allclose(3 * ours, theirs, atol=1e-9)
     P = rng.standard_normal((4, 4))
     np.testing.assert_allclose(
-        3 * weighted.transformed(P).second_moment_sum(), copied.transformed(P).second_moment_sum(), atol=1e-9
+        3 * weighted.transformed(P).ask(SecondMoment(), (), EVERY_ROW),
+        copied.transformed(P).ask(SecondMoment(), (), EVERY_ROW),
+        atol=1e-9,
     )
     if type(loss) is Logistic:
         asked = x, np.full(4, 50.0)
-        np.testing.assert_allclose(3 * weighted.curvature_sum(*asked), copied.curvature_sum(*asked), atol=1e-9)
+        np.testing.assert_allclose(
+            3 * weighted.ask(FeatureCurvature(), tuple(asked), EVERY_ROW),
+            copied.ask(FeatureCurvature(), tuple(asked), EVERY_ROW),
+            atol=1e-9,
+        )
 
 
 @pytest.mark.parametrize("engine", ["numpy", "compiled"])
@@ -67,10 +76,13 @@ def test_a_mini_batch_of_dense_rows_with_an_intercept_is_weighted(engine, dtype)
     weighted = LocalRows(PackedRows.of(RowMap(), X), y, Logistic(), weights=weights)
     with kernels.use(engine):
         by_row = [
-            weights[i] * LocalRows(PackedRows.of(RowMap(), X[[i]]), y[[i]], Logistic()).gradient_sum(x, 0.1, EVERY_ROW)
+            weights[i]
+            * LocalRows(PackedRows.of(RowMap(), X[[i]]), y[[i]], Logistic()).ask(ClippedGradient(0.1), (x,), EVERY_ROW)
             for i in batch
         ]
-        np.testing.assert_allclose(weighted.gradient_sum(x, 0.1, Batch(batch)), np.sum(by_row, axis=0), rtol=1e-6)
+        np.testing.assert_allclose(
+            weighted.ask(ClippedGradient(0.1), (x,), Batch(batch)), np.sum(by_row, axis=0), rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("relation", list(Relation))
@@ -88,15 +100,15 @@ def test_no_weight_moves_a_sum_further_than_declared(relation, classes):
             LocalRows(row[None], np.array([rng.choice(labels)]), loss, weights=np.array([10.0 ** rng.uniform(-2, 1)]))
             for row in (a, b)
         ]
-        x = 100 * rng.standard_normal(pair[0].point_shape)
+        x = 100 * rng.standard_normal(pair[0].space.point_shape)
         answers = {
-            "moments": [np.concatenate([part.ravel() for part in rows.moment_sums(statistic)]) for rows in pair],
-            "gradient": [rows.gradient_sum(x, 0.3, EVERY_ROW).ravel() for rows in pair],
-            "second moment": [rows.second_moment_sum().ravel() for rows in pair],
+            "moments": [np.concatenate([part.ravel() for part in moment_sums(rows, statistic)]) for rows in pair],
+            "gradient": [rows.ask(ClippedGradient(0.3), (x,), EVERY_ROW).ravel() for rows in pair],
+            "second moment": [rows.ask(SecondMoment(), (), EVERY_ROW).ravel() for rows in pair],
         }
         if classes == 2:
             weights = 10.0 ** rng.uniform(-2, 3, 2)
-            answers["curvature"] = [rows.curvature_sum(x / 100, weights) for rows in pair]
+            answers["curvature"] = [rows.ask(FeatureCurvature(), (x / 100, weights), EVERY_ROW) for rows in pair]
         for name, (one, other) in answers.items():
             moved = one if relation is Relation.ADD_REMOVE else one - other
             largest[name] = max(largest[name], float(np.linalg.norm(moved)))
@@ -179,4 +191,4 @@ def test_weights_of_rows_and_a_protected_row_count_exclude_each_other():
 
 def test_a_weight_that_is_no_number_counts_as_zero():
     rows = LocalRows(np.ones((1, 1)), np.ones(1), Logistic(), weights=np.array([np.nan]))
-    assert rows.gradient_sum(np.zeros(1), 1.0, EVERY_ROW) == 0
+    assert rows.ask(ClippedGradient(1.0), (np.zeros(1),), EVERY_ROW) == 0

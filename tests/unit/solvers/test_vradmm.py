@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from dpadmm import DPLogisticRegression
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.questions import DIFFERENCE, ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch
 from dpadmm.problem import L1, Constraint, Logistic, Problem
 from dpadmm.rows.lattice_sum import as_numbers
@@ -60,7 +61,7 @@ class TestConvexLoss:
 
     def differences(self, x):
         rows = LocalRows(X, Y, Logistic())
-        return as_numbers(rows.difference_sum(x, self.anchor, 0.5, self.clip, WHOLE))
+        return as_numbers(rows.ask(GradientDifference(1.0), (x, self.anchor, self.clip), WHOLE))
 
     def by_hand(self, x):
         lengths = np.linalg.norm(X, axis=1)
@@ -84,11 +85,9 @@ class ClippedWithoutNoise:
     def __init__(self):
         self.rows = LocalRows(X, Y, Logistic())
 
-    def gradient(self, x, kind="gradient"):
-        return as_numbers(self.rows.gradient_sum(x, 1.0, WHOLE)) / N
-
-    def difference(self, x, anchor, clip_norm, kind="difference"):
-        return as_numbers(self.rows.difference_sum(x, anchor, 1.0, clip_norm, WHOLE)) / N
+    def ask(self, kind, *at):
+        question = GradientDifference(2.0) if kind == DIFFERENCE else ClippedGradient(1.0)
+        return as_numbers(self.rows.ask(question, at, WHOLE)) / N
 
 
 def test_a_small_clip_leaves_the_optimum_where_it_was():

@@ -72,3 +72,8 @@ class Loss(Protocol):
 
 
 LOSSES: Registry[Callable[..., Loss]] = Registry("loss")
+
+
+def kernel_of(loss: Loss) -> tuple[int, float] | None:
+    """The kernel that the class of a loss declares itself; one that it inherits may have another slope."""
+    return loss.kernel if "kernel" in vars(type(loss)) else None
