@@ -182,8 +182,12 @@ class Proposal:
     @cached_property
     def recipe(self) -> Recipe:
         """Problem, solver and certified plan."""
+        solver = self.declaration.solver_class
+        if solver.hidden or solver.samples:
+            raise _only_full_data()
         recipe = self.declaration.recipe
-        require_federated(recipe.plan)
+        if any(type(query.sampler) is not Everything for query in recipe.plan.queries):
+            raise _only_full_data()
         return recipe
 
     @property
@@ -270,14 +274,12 @@ def adapted(declared: Declaration, proposal: Proposal) -> Declaration:
     return replace(declared, arithmetic="exact", counted=False, spares=proposal.spares, surplus=surplus)
 
 
-def require_federated(plan: Plan) -> None:
-    """Refuse what silos do not answer together."""
-    if any(type(query.sampler) is not Everything for query in plan.queries):
-        raise UnsupportedProblem(
-            "a solver that reads mini-batches, or visits row after row, for rows of many owners",
-            "one that reads all rows at each step",
-            "use solver='auto' or 'full-admm'",
-        )
+def _only_full_data() -> UnsupportedProblem:
+    return UnsupportedProblem(
+        "a solver that reads mini-batches, or visits row after row, for rows of many owners",
+        "one that reads all rows at each step",
+        "use solver='auto' or 'full-admm'",
+    )
 
 
 def _stored_parameters(estimator: Any) -> str:
@@ -288,6 +290,10 @@ def _stored_parameters(estimator: Any) -> str:
     parameters = estimator.get_params(deep=False)
     if parameters.get("n_rows") is not None:
         raise InvalidParameter("n_rows for rows of many owners", "n_rows of the federation alone", "drop n_rows here")
+    if parameters.get("class_weight") is not None:
+        raise InvalidParameter(
+            "class_weight for rows of many owners", "none: exact arithmetic has no weights", "drop class_weight"
+        )
     if parameters.get("ledger") is not None or parameters.get("random_state") is not None:
         raise InvalidParameter(
             "ledger or random_state for rows of many owners",

@@ -219,16 +219,17 @@ class Silo:
         """All have approved and nobody remembers more of this silo than itself: charge, and open the session."""
         if not epoch.hellos:
             raise QueryRefused("acknowledgements before there were hellos")
-        session = handshake.session_of(epoch.hello_parts, parts)
+        seen = handshake.gathered_digest(parts)
         if epoch.session:
-            if epoch.session != session:
+            if epoch.acknowledgements != seen:
                 raise QueryRefused("another session than the open one")
-            return Ready(session)
+            return Ready(epoch.session)
+        session = handshake.session_of(epoch.hello_parts, parts)
         proposal = self._proposal(epoch.proposal)
         said = handshake.acknowledgements_of(parts, proposal.roster, epoch.hellos)
         handshake.require_same_past(self.name, self._state.spoken, said)
         self._require_paid(proposal)
-        self._advance("opened", session, epoch=replace(epoch, session=session))
+        self._advance("opened", session, epoch=replace(epoch, session=session, acknowledgements=seen, hello_parts=()))
         return Ready(session)
 
     def _require_paid(self, proposal: Proposal) -> None:

@@ -23,7 +23,7 @@ SECRET = "epoch.secret"
 
 @dataclass(frozen=True)
 class Epoch:
-    """One epoch as a silo sees it. `session` is empty until all have acknowledged."""
+    """One epoch as a silo sees it. `session` is empty until all have acknowledged, and hellos are kept until then."""
 
     proposal: bytes
     number: int
@@ -31,6 +31,7 @@ class Epoch:
     hellos: bytes = b""
     hello_parts: tuple[bytes, ...] = ()
     acknowledgement: bytes = b""
+    acknowledgements: bytes = b""
     session: bytes = b""
     questions: tuple[bytes, ...] = ()
     closed: bool = False
@@ -207,6 +208,7 @@ def _epoch(epoch: Epoch) -> dict[str, Any]:
         "hellos": epoch.hellos.hex(),
         "hello_parts": [part.hex() for part in epoch.hello_parts],
         "acknowledgement": epoch.acknowledgement.hex(),
+        "acknowledgements": epoch.acknowledgements.hex(),
         "session": epoch.session.hex(),
         "questions": [question.hex() for question in epoch.questions],
         "closed": epoch.closed,
@@ -223,6 +225,7 @@ def _read_epoch(value: Any) -> Epoch:
         bytes.fromhex(fields["hellos"]),
         tuple(map(bytes.fromhex, listed(fields["hello_parts"], WHAT))),
         bytes.fromhex(fields["acknowledgement"]),
+        bytes.fromhex(fields["acknowledgements"]),
         bytes.fromhex(fields["session"]),
         tuple(map(bytes.fromhex, listed(fields["questions"], WHAT))),
         bool(fields["closed"]),
