@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpadmm.cli import failures
+from dpadmm.cli.early_end import Stopped
 from dpadmm.cli.options import Json
 from dpadmm.cli.screen import print_json, print_line, print_pairs, working
 from dpadmm.errors import FileProblem, InvalidParameter
@@ -33,6 +35,15 @@ Examples
   dpadmm silo serve north --coordinator coordinator.json
   dpadmm silo status north
 """
+STEPS = {
+    "charging": "all owners approved; the ledger is charged",
+    "charged": "the ledger is charged",
+    "drawn": "a sum was computed, noised and masked",
+    "kept": "it is on the disk",
+    "sent": "answered",
+    "closed": "the epoch is over; its secrets are erased",
+}
+"""What a silo does, in words for its owner."""
 EPILOG = f"Exit codes: {failures.EXIT_CODES}."
 
 app = typer.Typer(help=HELP, epilog=EPILOG, no_args_is_help=True, rich_markup_mode="rich")
@@ -125,8 +136,7 @@ def approve(home: Home, proposal: ProposalFile, epoch: EpochNumber = 1, yes: Yes
         print_pairs("What you are asked to approve", [(name, str(value)) for name, value in facts.items()])
         print_line(
             "Compare the roster digest with every other owner, by telephone or in person. Each member must be a person "
-            f"or company that you know, and at least {wanted.roster.honest} of them, you included, must be independent "
-            "of each other.",
+            f"or company that you know. At most {wanted.roster.colluding} of the {wanted.roster.size} may collude.",
             style="bold",
         )
     if not yes and not typer.confirm("Approve?", err=json):
@@ -151,13 +161,15 @@ def serve(
     from dpadmm.network.transports.sockets import SiloServer
 
     found, caller = SiloHome(home), Card.read(coordinator)
-    silo, vault = found.silo(lambda step: print_line(f"{found.settings.silo}: {step}"))
+    silo, vault = found.silo(lambda step: print_line(f"{found.settings.silo}: {STEPS.get(step, step)}"))
     try:
         place = found.card.address if listen is None else listen
         server = SiloServer(place, found.tls, caller.certificate, silo.answer, reply_every)
         print_line(f"{found.settings.silo}: listening at {server.address}; Ctrl-C stops, and nothing is lost")
         try:
             server.serve()
+        except (KeyboardInterrupt, Stopped):
+            print_line(f"{found.settings.silo}: stopped; start it again when you like, it goes on where it was")
         finally:
             server.close()
     finally:
@@ -180,9 +192,10 @@ def _facts(home: SiloHome, proposal: Proposal, epoch: int) -> dict[str, Any]:
     """Everything that an owner should look at."""
     roster, plan = proposal.roster, proposal.plan
     standing = home.budget.standing(plan)
+    chosen = {name: value for name, value in json_text.loads(proposal.parameters).items() if value is not None}
     return {
         "model": proposal.model,
-        "parameters": proposal.parameters,
+        "parameters": ", ".join(f"{name} {value}" for name, value in chosen.items()),
         "silos (S)": roster.size,
         "may collude (c)": roster.colluding,
         "members": ", ".join(roster.names),

@@ -153,7 +153,7 @@ class Coordinator:
         if refused := sorted(name for name, reply in replies.items() if reply == REFUSED):
             raise SilosRefused(
                 f"Got a refusal of {message.name!r} from {', '.join(refused)}. Expected an answer. Ask the owner, who "
-                "sees the reason with `dpadmm silo status`; after a failed question approve a new epoch."
+                "sees the reason on the screen of `dpadmm silo serve`; after a failed question a new epoch is approved."
             )
         if missing := sorted(set(roster.names) - set(replies)):
             raise SilosMissing(

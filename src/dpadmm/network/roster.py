@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,7 +49,7 @@ class Roster:
     def __post_init__(self) -> None:
         names = [*self.silos, self.coordinator_name]
         keys = [*self.silos.values(), self.coordinator]
-        _require_names(names)
+        require_names(names)
         if any(len(key) != KEY_BYTES for key in keys):
             raise InvalidParameter("a key that has not 32 bytes", "Ed25519 keys", "take them from `dpadmm silo status`")
         if len(set(keys)) < len(keys):
@@ -134,7 +134,8 @@ def key_of(words: Any) -> bytes:
     return key
 
 
-def _require_names(names: list[str]) -> None:
+def require_names(names: Sequence[str]) -> None:
+    """Refuse names that are not plain, or that two parties share."""
     for name in names:
         if not (0 < len(name) <= LONGEST_NAME and name.isascii() and name.replace("-", "").isalnum()):
             raise InvalidParameter(

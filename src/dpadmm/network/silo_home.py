@@ -24,6 +24,7 @@ from dpadmm.network.cards import Card, parsed_address
 from dpadmm.network.certificates import TlsFiles, make_certificate
 from dpadmm.network.owner_budget import OwnerBudget
 from dpadmm.network.owner_table import OwnerFile
+from dpadmm.network.roster import require_names
 from dpadmm.network.signing import Signer
 from dpadmm.network.silo import Silo
 from dpadmm.network.silo_state import LATEST, FolderVault, SiloState
@@ -68,6 +69,7 @@ class SiloHome:
     def make(cls, folder: Path, settings: SiloSettings, address: str) -> SiloHome:
         """Fresh keys in a new folder."""
         parsed_address(address)
+        require_names([settings.silo])
         if (settings.ledger is None) != (settings.dataset is None):
             raise InvalidParameter("a ledger or a dataset alone", "both or none", "name the ledger and the data set")
         if folder.exists() and any(folder.iterdir()):
