@@ -231,6 +231,29 @@ def test_a_cloned_silo_is_found_by_its_peers(parties):
         parties.coordinator(epoch=2).open()
 
 
+def test_peers_of_another_federation_are_not_spoken_of(parties):
+    """A silo that takes part in two federations tells neither of the other."""
+    from dpadmm.network.encoding import decode
+
+    parties.opened()
+    parties.silos[FIRST].close()
+    others = Parties(3, 1)
+    others.signers[FIRST], others.vaults[FIRST] = parties.signers[FIRST], parties.vaults[FIRST]
+    others.approvals[FIRST] = parties.approvals[FIRST]
+    keys = {name: others.signers[name].public for name in others.tables}
+    roster = Roster(keys, 1, others.signers["coordinator"].public)
+    others.proposal = Proposal.of(small_model(), roster, ROWS, FEATURES)
+    others.silos = {name: others.start(name) for name in others.tables}
+    others.approve()
+    seen: list[bytes] = []
+    coordinator = others.coordinator(transport=others.transport(record=lambda sender, receiver, raw: seen.append(raw)))
+    coordinator.open()
+    assert len(parties.silos[FIRST].state.known) == 2
+    assert len(others.silos[FIRST].state.known) == 4
+    said = [decode(decode(raw)[1]) for raw in seen]
+    assert [each[2] for each in said if each[0] == "acknowledgement"] == [(), (), ()]
+
+
 def test_a_lost_state_is_found_by_the_ledger(parties, tmp_path):
     ledger = Ledger.create(tmp_path / "ledger.db")
     ledger.set_limit("rows", Budget(10.0, 1e-3), owner="Ada")
@@ -354,7 +377,7 @@ def test_other_hellos_are_not_acknowledged_twice(parties):
     secret = Signer.generate()
     forged = (hellos[0], secret.seal("silo-002", opened(hellos[1], parties.roster.keys).content), hellos[2])
     assert silo.answer(parties.seal(Gathered(parties.proposal.digest, 1, Hello.name, forged))) == REFUSED
-    other = Hello(parties.proposal.digest, 1, b"n" * 32, b"e" * 32, 1, b"h" * 32)
+    other = Hello(parties.proposal.digest, 1, b"n" * 32, b"e" * 32, b"h" * 32)
     lying = (hellos[0], parties.signers["silo-002"].seal("silo-002", other.content), hellos[2])
     assert silo.answer(parties.seal(Gathered(parties.proposal.digest, 1, Hello.name, lying))) == REFUSED
     assert second.state.epoch is not None
@@ -367,7 +390,7 @@ def test_hellos_of_other_parties_are_refused(parties, which):
     hellos = [parties.silos[name].answer(parties.seal(Invite(digest, 1))) for name in parties.roster.names]
 
     def said(name, epoch=1, ephemeral=b"e" * 32):
-        return parties.signers[name].seal(name, Hello(digest, epoch, b"n" * 32, ephemeral, 1, b"h" * 32).content)
+        return parties.signers[name].seal(name, Hello(digest, epoch, b"n" * 32, ephemeral, b"h" * 32).content)
 
     ephemeral = read_as(Hello, opened(hellos[0], parties.roster.keys).content).ephemeral
     changed = {
@@ -453,7 +476,7 @@ def odd_messages(parties):
     yield "negative", parties.seal(replace(good, number=-1))
     yield "another proposal", parties.seal(Invite(b"p" * 32, 1))
     yield "another epoch", parties.seal(Invite(parties.proposal.digest, 2))
-    yield "hello to a silo", parties.seal(Hello(parties.proposal.digest, 1, b"", b"", 0, b""))
+    yield "hello to a silo", parties.seal(Hello(parties.proposal.digest, 1, b"", b"", b""))
     yield "late hellos", parties.seal(Gathered(parties.proposal.digest, 1, Hello.name, (b"x",)))
     yield "a field too many", parties.signers["coordinator"].seal("coordinator", (*good.content, 1))
     yield "a field of another type", parties.signers["coordinator"].seal("coordinator", ("ask", good.session, "1"))
@@ -593,7 +616,7 @@ def test_only_fields_of_the_schema_are_on_the_wire(parties):
     coordinator.open()
     coordinator.ask("gradient", (np.zeros(SIZE),), (), SIZE)
     coordinator.close()
-    fields = {"hello": 7, "acknowledgement": 3, "ready": 2, "answer": 5, "close": 2}
+    fields = {"hello": 6, "acknowledgement": 3, "ready": 2, "answer": 5, "close": 2}
     for sender, content in seen:
         if sender != "coordinator":
             _, body, _ = decode(content)

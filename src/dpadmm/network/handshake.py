@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dpadmm.errors import PromiseBroken
 from dpadmm.network.encoding import digest
-from dpadmm.network.messages import Acknowledgement, Hello, Message, Said, heads_of, read_as
+from dpadmm.network.messages import Acknowledgement, Hello, Message, Said, marks_of, read_as
 from dpadmm.network.roster import Roster
 from dpadmm.network.signing import NotAuthentic, opened
 
@@ -42,7 +42,7 @@ def gathered_digest(parts: Sequence[bytes]) -> bytes:
 
 
 def session_of(hellos: Sequence[bytes], acknowledgements: Sequence[bytes]) -> bytes:
-    """The name of a session: another hello, or another head, is another session with other masks and other noise."""
+    """The name of a session: another hello, or another mark, is another session with other masks and other noise."""
     return digest("session", tuple(hellos), tuple(acknowledgements))
 
 
@@ -64,12 +64,11 @@ def acknowledgements_of(parts: Sequence[bytes], roster: Roster, hellos: bytes) -
     return found
 
 
-def require_same_past(own: str, spoken: Sequence[History], said: Mapping[str, Acknowledgement]) -> None:
-    """Refuse if a peer was once greeted by this silo in a way the silo does not remember: `spoken` are its hellos."""
-    remembered = {(history.count, history.mark) for history in spoken}
+def require_same_past(own: str, spoken: Sequence[bytes], said: Mapping[str, Acknowledgement]) -> None:
+    """Refuse if a peer remembers a hello of this silo that the silo does not: `spoken` are the marks in its hellos."""
     for peer, acknowledgement in said.items():
-        seen = heads_of(acknowledgement).get(own)
-        if seen is not None and seen not in remembered:
+        seen = marks_of(acknowledgement).get(own)
+        if seen is not None and seen not in spoken:
             raise RolledBack(
                 f"Got a state of silo {own!r} that does not know what {peer!r} has seen of it. Expected a state that "
                 "was never set back or copied. Make a new silo with a new key, and add to its ledger what this one may "

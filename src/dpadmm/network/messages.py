@@ -3,9 +3,9 @@
 | message | from | says |
 |---|---|---|
 | `Invite` | coordinator | an epoch of an approved proposal begins |
-| `Hello` | silo | the owner approved it; here are a nonce, an ephemeral key and my head |
+| `Hello` | silo | the owner approved it; here are a nonce, an ephemeral key and the mark of all I did |
 | `Gathered` | coordinator | what all silos said: their hellos, then their acknowledgements |
-| `Acknowledgement` | silo | I saw these hellos, and these were the last heads I knew |
+| `Acknowledgement` | silo | I saw these hellos, and these marks I knew of you |
 | `Ready` | silo | all of it holds and my ledger is charged |
 | `Ask` | coordinator | question number k, the places it is asked at, and the coordinates |
 | `Answer` | silo | my masked and noised sum |
@@ -55,8 +55,7 @@ class Hello(Message):
     epoch: int
     nonce: bytes
     ephemeral: bytes
-    head_count: int
-    head_mark: bytes
+    mark: bytes
 
     name: ClassVar[str] = "hello"
 
@@ -75,10 +74,10 @@ class Gathered(Message):
 
 @dataclass(frozen=True, eq=False)
 class Acknowledgement(Message):
-    """`heads` has a name, a count and a mark for each peer that was met before."""
+    """`marks` has the name, and the mark in the last hello, of each peer that was met before."""
 
     hellos: bytes
-    heads: tuple[tuple[str, int, bytes], ...]
+    marks: tuple[tuple[str, bytes], ...]
 
     name: ClassVar[str] = "acknowledgement"
 
@@ -142,14 +141,13 @@ def read_as(kind: type[Said], content: tuple[object, ...]) -> Said:
     return kind(*content[1:])
 
 
-def heads_of(said: Acknowledgement) -> dict[str, tuple[int, bytes]]:
-    """The heads of peers, by name; `FileProblem` where they are none."""
+def marks_of(said: Acknowledgement) -> dict[str, bytes]:
+    """The marks of peers, by name; `FileProblem` where they are none."""
     try:
-        found = {name: (count, mark) for name, count, mark in said.heads}
+        found = dict(said.marks)
     except (TypeError, ValueError):
         raise _other(Acknowledgement) from None
-    right = all(type(count) is int and type(mark) is bytes for count, mark in found.values())
-    if not right or len(found) < len(said.heads):
+    if len(found) < len(said.marks) or not all(type(mark) is bytes for mark in found.values()):
         raise _other(Acknowledgement)
     return found
 

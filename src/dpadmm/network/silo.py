@@ -19,7 +19,6 @@ from dpadmm.network import handshake
 from dpadmm.network.approvals import Approvals, MemoryApprovals, Owner
 from dpadmm.network.encoding import decode, digest
 from dpadmm.network.epoch_work import EpochWork
-from dpadmm.network.handshake import History
 from dpadmm.network.messages import (
     REFUSED,
     Acknowledgement,
@@ -173,12 +172,12 @@ class Silo:
         nonce, ephemeral = self._fresh(SECRET_BYTES, "nonce", invite), public_half(secret[:SECRET_BYTES])
         # With the nonce, no hello after a rollback has the mark of one that was lost.
         after = self._state.history.after(b"hello", invite.proposal, nonce)
-        hello = Hello(invite.proposal, invite.epoch, nonce, ephemeral, after.count, after.mark)
+        hello = Hello(invite.proposal, invite.epoch, nonce, ephemeral, after.mark)
         self._keep(
             replace(
                 self._state,
                 history=after,
-                spoken=(*self._state.spoken, after),
+                spoken=(*self._state.spoken, after.mark),
                 opened={**self._state.opened, invite.proposal: invite.epoch},
                 epoch=Epoch(invite.proposal, invite.epoch, self._signer.seal(self.name, hello.content)),
             )
@@ -202,17 +201,19 @@ class Silo:
         hellos = handshake.hellos_of(parts, roster, epoch.proposal, epoch.number)
         if parts[roster.names.index(self.name)] != epoch.hello:
             raise NotAuthentic("another hello of this silo than it sent")
-        heads = tuple((peer, known.count, known.mark) for peer, known in sorted(self._state.known.items()))
-        said = Acknowledgement(seen, heads)
-        met = {peer: History(hello.head_count, hello.head_mark) for peer, hello in hellos.items() if peer != self.name}
+        peers = {peer: roster.silos[peer] for peer in roster.names if peer != self.name}
+        known = self._state.known
+        # Of others than these peers nothing is said: they may be of another federation.
+        said = Acknowledgement(seen, tuple((peer, known[key]) for peer, key in peers.items() if key in known))
+        met = {key: hellos[peer].mark for peer, key in peers.items()}
         begun = replace(
             epoch,
             hellos=seen,
             hello_parts=parts,
             acknowledgement=_encoded(said),
-            peers={peer: hellos[peer].ephemeral for peer in met},
+            peers={peer: hellos[peer].ephemeral for peer in peers},
         )
-        self._advance("acknowledged", seen, epoch=begun, known={**self._state.known, **met})
+        self._advance("acknowledged", seen, epoch=begun, known={**known, **met})
         return said
 
     def _begin(self, epoch: Epoch, parts: tuple[bytes, ...]) -> Ready:

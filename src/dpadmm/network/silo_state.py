@@ -61,10 +61,10 @@ class SiloState:
     ----------
     history : History
         How far this silo is.
-    spoken : tuple of History
-        Where it stood at each of its hellos.
+    spoken : tuple of bytes
+        The marks in all its hellos.
     known : mapping
-        The last hello of each peer.
+        The mark in the last hello of each peer, by its key.
     opened : mapping
         For each proposal, by its digest, the last epoch that began.
     runs : mapping
@@ -74,8 +74,8 @@ class SiloState:
     """
 
     history: History = field(default_factory=History)
-    spoken: tuple[History, ...] = ()
-    known: Mapping[str, History] = field(default_factory=dict)
+    spoken: tuple[bytes, ...] = ()
+    known: Mapping[bytes, bytes] = field(default_factory=dict)
     opened: Mapping[bytes, int] = field(default_factory=dict)
     runs: Mapping[bytes, Run] = field(default_factory=dict)
     epoch: Epoch | None = None
@@ -88,8 +88,8 @@ class SiloState:
         return json.dumps(
             {
                 "history": _history(self.history),
-                "spoken": [_history(each) for each in self.spoken],
-                "known": {name: _history(each) for name, each in self.known.items()},
+                "spoken": [mark.hex() for mark in self.spoken],
+                "known": {key.hex(): mark.hex() for key, mark in self.known.items()},
                 "opened": {proposal.hex(): last for proposal, last in self.opened.items()},
                 "runs": {run.hex(): _run(kept) for run, kept in self.runs.items()},
                 "epoch": None if self.epoch is None else _epoch(self.epoch),
@@ -103,8 +103,8 @@ class SiloState:
         with reading(WHAT):
             return cls(
                 _read_history(fields["history"]),
-                tuple(map(_read_history, listed(fields["spoken"], WHAT))),
-                {name: _read_history(each) for name, each in entries(fields["known"], WHAT).items()},
+                tuple(map(bytes.fromhex, listed(fields["spoken"], WHAT))),
+                {bytes.fromhex(key): bytes.fromhex(mark) for key, mark in entries(fields["known"], WHAT).items()},
                 {bytes.fromhex(key): whole(last, WHAT) for key, last in entries(fields["opened"], WHAT).items()},
                 {bytes.fromhex(key): _read_run(each) for key, each in entries(fields["runs"], WHAT).items()},
                 None if fields["epoch"] is None else _read_epoch(fields["epoch"]),
