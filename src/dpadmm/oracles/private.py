@@ -119,7 +119,8 @@ class PrivateOracle:
         self._rows = self._seen = rows
         self._gate, self._streams, self._store = gate, streams, store
         self._mechanism = mechanism_of(gate, rows, streams) if mechanism is None else mechanism
-        self._lock = threading.Lock()
+        # Whoever hears of a pass may ask again: the gate refuses it, and no thread waits for itself.
+        self._lock = threading.RLock()
         self._tickets: set[Ticket] = set()
 
     def ask(self, kind: Kind[A], *at: Any) -> A:
@@ -257,16 +258,16 @@ class _Silently:
 
     __slots__ = ("_lock", "_silence")
 
-    def __init__(self, lock: threading.Lock) -> None:
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
         self._lock, self._silence = lock, np.errstate(all="ignore")
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self._lock.__enter__()
         self._silence.__enter__()
 
     def __exit__(self, *failure: object) -> None:
         self._silence.__exit__(None, None, None)
-        self._lock.release()
+        self._lock.__exit__(None, None, None)
 
 
 def mechanism_of(gate: Gate, rows: Rows, streams: Streams) -> Mechanism:
