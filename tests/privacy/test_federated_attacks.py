@@ -5,6 +5,7 @@ The view of an attacker is that of the coordinator with at most c silos, and of 
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -34,6 +35,12 @@ from dpadmm.network.signing import Signer, opened
 from dpadmm.network.silo_state import SECRET, FolderVault, SiloState
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.ledger import Ledger
+from dpadmm.privacy.questions import ClippedGradient, SecondMoment
+from dpadmm.privacy.sampling import Batch
+from dpadmm.problem import Huber, HuberisedHinge, Logistic, Softmax, Squared
+from dpadmm.problem.rowmap import RowMap
+from dpadmm.rows.lattice_rows import LatticeRows
+from dpadmm.rows.packed import PackedRows
 from tests.unit.network.parties import FEATURES, ROWS, SIZE, Parties, gradient_at, small_model, split, table
 
 FIRST = "silo-001"
@@ -94,19 +101,37 @@ def test_points_that_could_show_a_row_are_refused_and_end_the_epoch(parties, val
     assert silo.state.epoch.closed
 
 
-def test_counts_are_finite_at_the_largest_coordinates_and_points_that_are_taken(parties):
-    """What is not refused must be computed within the lattice, whatever the rows."""
-    parties.opened()
-    rows = parties.silos[FIRST]._owner.table.rows(parties.proposal)
-    question = parties.proposal.plan.query("gradient").question
-    for stretch in (1e60, 1e-60):
-        seen = rows.transformed(np.eye(SIZE) * stretch)
-        for point in (0.0, 5e29, -5e29):
-            from dpadmm.privacy.sampling import Batch
+LOSSES = {"logistic": Logistic(), "hinge": HuberisedHinge(), "squared": Squared(), "huber": Huber(0.5)}
+STRETCHED = {
+    "largest": np.eye(4) * 1e60,
+    "smallest": np.eye(4) * 1e-60,
+    "oblique": np.diag([1e60, 1e54, 1e57, 1e55]),
+    "dense": np.random.default_rng(0).normal(size=(4, 4)) * 1e59,
+}
 
-            with np.errstate(all="ignore"):
-                counts = seen.ask(question, (np.full(SIZE, point),), Batch(None)).counts
-            assert np.abs(counts.astype(float)).max() <= 2.0**62
+
+@pytest.mark.parametrize("loss", [*LOSSES, "softmax"])
+@pytest.mark.parametrize("stretch", STRETCHED)
+def test_no_row_leaves_its_bound_at_the_ends_of_what_is_taken(loss, stretch):
+    """One row alone, wherever it is: its counts are finite, and no longer than the clip."""
+    rng = np.random.default_rng(1)
+    loss = LOSSES.get(loss) or Softmax(3)
+    for norm, size, rows in itertools.product((1e-3, 1.0, 1e3), (1e-6, 1.0, 1e6), (10, 2**22)):
+        X = rng.normal(size=(1, 3)) * size
+        y = np.array([rng.integers(3)]) if loss.outputs > 1 else np.array([rng.choice([-1.0, 1.0])])
+        table = LatticeRows(PackedRows.of(RowMap(norm, True), X), y, loss, norm, rows)
+        with np.errstate(all="ignore"):
+            seen = table.transformed(STRETCHED[stretch])
+            for place, clip in itertools.product((0.0, 5e29, -5e29, 1e-300), (1e-90, 0.5, 1e3)):
+                point = np.full(table.space.point_shape, place)
+                require_short(seen.ask(ClippedGradient(clip), (point,), Batch(None)), clip)
+            require_short(seen.ask(SecondMoment(), (), Batch(None)), 1.0)
+
+
+def require_short(total, bound):
+    contribution = total.counts * total.units
+    assert np.isfinite(contribution).all()
+    assert np.linalg.norm(contribution) <= bound * (1 + 1e-9)
 
 
 # -- names that could be taken for others -----------------------------------------------------------------------------

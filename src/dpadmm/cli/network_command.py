@@ -50,6 +50,7 @@ EPILOG = f"Exit codes: {failures.EXIT_CODES}."
 
 app = typer.Typer(help=HELP, epilog=EPILOG, no_args_is_help=True, rich_markup_mode="rich")
 
+Gone = Annotated[list[str], typer.Option("--silo", metavar="NAME", help="Who has left; once for each of them.")]
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of `dpadmm network plan --out`.")]
 
 
@@ -95,6 +96,24 @@ def status(run: Run, json: options.Json = False) -> None:
         print_json(facts)
     else:
         print_pairs(f"Run {run}", [(name, str(value)) for name, value in facts.items()])
+
+
+@app.command(epilog=EPILOG)
+def drop(run: Run, silo: Gone, json: options.Json = False) -> None:
+    """Propose to go on without silos that have left for good; the owners of the others approve it anew."""
+    from dpadmm.network.run_folder import RunFolder
+
+    found = RunFolder(run)
+    found.drop(silo)
+    facts = proposal_facts(found.proposal)
+    if json:
+        print_json(facts)
+        return
+    print_pairs(f"Run {run} without {', '.join(silo)}", [(name, str(value)) for name, value in facts.items()])
+    print_line(
+        f"Send {run / 'proposal.json'} to the remaining owners. They approve the next epoch of it (`dpadmm silo approve "
+        "HOME proposal.json --epoch N`), and you run with the same --epoch."
+    )
 
 
 @app.command(epilog=EPILOG)

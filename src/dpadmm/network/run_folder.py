@@ -89,6 +89,21 @@ class RunFolder:
             proposal.roster, proposal.n_rows, proposal.n_features, connect, proposal.spares, proposal.seeded, proposal
         )
 
+    def drop(self, names: Sequence[str]) -> None:
+        """Propose to go on without some silos; the owners of the others approve the next epoch of it."""
+        gone = set(names)
+        if unknown := sorted(gone - set(self.proposal.roster.names)):
+            raise InvalidParameter(
+                f"{', '.join(unknown)}, of whom the roster knows nothing",
+                f"some of {', '.join(self.proposal.roster.names)}",
+                "correct the name",
+            )
+        made = self.proposal.continued(gone)
+        (self.folder / PROPOSAL).rename(self.folder / f"proposal-{self.proposal.digest.hex()[:16]}.json")
+        with replacing(self.folder / PROPOSAL) as stream:
+            stream.write(json.dumps(made.to_dict(), indent=2).encode())
+        self.proposal = made
+
     @property
     def answered(self) -> int:
         """How many questions of the run have a total."""

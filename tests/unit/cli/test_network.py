@@ -107,6 +107,26 @@ def test_from_cards_to_a_model(place, capsys):
     assert np.array_equal(load_model(place / "again").weights_, load_model(place / "model").weights_)
 
 
+def test_a_run_goes_on_without_a_silo_that_left(place, capsys):
+    pd.read_csv("north.csv").to_csv("west.csv", index=False)
+    for name in ("north", "south", "west"):
+        made(place, capsys, name)
+    code, _ = proposed(place, capsys, "--card", "west/card.json", "--spares", "1", "--rows", "650")
+    assert code == 0
+    before = json.loads((place / "run" / "proposal.json").read_text())
+    assert run(["network", "drop", "run", "--silo", "east", "--json"]) == 2
+    assert "roster knows nothing" in said(capsys)["error"]["message"]
+    assert run(["network", "drop", "run", "--silo", "west", "--json"]) == 0
+    facts = said(capsys)
+    after = json.loads((place / "run" / "proposal.json").read_text())
+    assert facts["silos"] == 2
+    assert set(after["roster"]["silos"]) == {"north", "south"}
+    assert after["plan_digest"] == before["plan_digest"]
+    assert after["continues"]
+    assert run(["silo", "approve", "north", "run/proposal.json", "--epoch", "2", "--yes", "--json"]) == 3
+    assert "took no part" in said(capsys)["error"]["message"]
+
+
 def test_an_owner_sees_both_epsilons_and_may_refuse(place, capsys, monkeypatch):
     for name in ("north", "south"):
         made(place, capsys, name)
