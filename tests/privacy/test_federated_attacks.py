@@ -333,7 +333,7 @@ def test_a_larger_roster_or_fewer_colluders_are_another_proposal(parties):
     extra = Signer.generate()
     larger = Roster({**parties.roster.silos, "extra": extra.public}, 1, parties.roster.coordinator)
     for roster in (larger, replace(parties.roster, colluding=2)):
-        other = replace(parties.proposal, roster=roster)
+        other = replace(parties.proposal, roster=roster, planned_silos=roster.size)
         assert parties.silos[FIRST].answer(parties.seal(Invite(other.digest, 1))) == REFUSED
     assert parties.silos[FIRST].answer(parties.seal(Invite(parties.proposal.digest, 1))) != REFUSED
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpadmm import DPLogisticRegression
+from dpadmm.errors import QueryRefused
 from dpadmm.exact_samplers.discrete_gaussian import discrete_gaussian
 from dpadmm.network import Federation
 from dpadmm.network.epoch_work import EpochWork
@@ -104,6 +105,17 @@ def test_shares_together_are_as_wide_as_the_plan_needs():
         deviations = share_deviations(0.37, honest, units)
         assert np.all(np.sqrt(honest) * deviations * units >= 0.37)
         assert np.all(np.sqrt(honest) * (deviations - 1) * units < 0.37 * (1 + 1e-6))
+
+
+@pytest.mark.parametrize(("noise", "taken"), [(6.9, False), (7.9, True), (2.0**54, False), (2.0**53, True)])
+def test_shares_are_of_a_size_that_the_proof_and_the_sampler_take(noise, taken):
+    """Deviations are rounded up to whole units: 6.9 is 7, and 7.9 is 8."""
+    try:
+        assert share_deviations(noise, 1, np.ones(1)) >= 8
+    except QueryRefused:
+        assert not taken
+    else:
+        assert taken
 
 
 def test_noise_is_a_function_of_secret_and_label():

@@ -111,8 +111,8 @@ def drop(run: Run, silo: Gone, json: options.Json = False) -> None:
         return
     print_pairs(f"Run {run} without {', '.join(silo)}", [(name, str(value)) for name, value in facts.items()])
     print_line(
-        f"Send {run / 'proposal.json'} to the remaining owners. They approve the next epoch of it (`dpadmm silo approve "
-        "HOME proposal.json --epoch N`), and you run with the same --epoch."
+        f"Send {run / 'proposal.json'} to the remaining owners. They approve the next epoch of it (`dpadmm silo "
+        "approve HOME proposal.json --epoch N`), and you run with the same --epoch."
     )
 
 

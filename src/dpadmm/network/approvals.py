@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol
 
@@ -130,10 +130,17 @@ class Owner:
                 "Got a proposal that continues a run this silo took no part in. Expected one it knows. Ask for a new "
                 "run."
             )
-        same = replace(proposal, roster=first.roster, continues=first.continues)
         fewer = proposal.roster.keys.items() <= first.roster.keys.items()
-        if same != first or not fewer or proposal.roster.colluding != first.roster.colluding:
+        if not fewer or _kept(proposal) != _kept(first):
             raise ProposalRefused(
                 "Got a continued run with other members, trust or model than its first proposal. Expected some of the "
                 "same silos and all else unchanged. Ask for a new run."
             )
+
+
+def _kept(proposal: Proposal) -> tuple[object, ...]:
+    """What a run keeps to the end: all but its members and the name it began with."""
+    roster = proposal.roster
+    rest = {field.name: getattr(proposal, field.name) for field in fields(proposal)}
+    del rest["roster"], rest["continues"]
+    return roster.colluding, roster.coordinator, roster.coordinator_name, tuple(rest.items())

@@ -83,6 +83,15 @@ class Proposal:
     schema: str = ""
     version: str = __version__
 
+    def __post_init__(self) -> None:
+        began_with_more = bool(self.continues) and self.planned_silos > self.roster.size
+        if not (began_with_more or self.planned_silos == self.roster.size):
+            raise InvalidParameter(
+                f"a plan for {self.planned_silos} silos and a roster of {self.roster.size}",
+                "equal numbers, or a run that began with more silos",
+                "make the proposal anew",
+            )
+
     @classmethod
     def of(
         cls,
@@ -203,8 +212,11 @@ class Proposal:
 
     @cached_property
     def epsilon_if_all_collude(self) -> float:
-        """ε of the rows of one silo when all other silos collude: its own share of the noise is all that is left."""
-        plan, shrink = self.plan, 1.0 / math.sqrt(self.roster.honest)
+        """ε of the rows of one silo when all other silos collude: its own share of the noise is all that is left.
+
+        The first roster of a run had the most silos, and so the smallest shares.
+        """
+        plan, shrink = self.plan, 1.0 / math.sqrt(self.planned_silos - self.roster.colluding)
         parts = (replace(part, noise_multiplier=part.noise_multiplier * shrink) for part in plan.event.parts)
         delta = plan.arithmetic.delta_for_noise(plan.budget.delta)
         return float(make_accountant(plan.accountant).epsilon(Event(tuple(parts)), delta, plan.budget.relation))

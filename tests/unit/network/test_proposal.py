@@ -43,10 +43,10 @@ def test_a_proposal_survives_its_file():
         {"seeded": True},
         {"nonce": "1" * 32},
         {"roster": roster(2)},
-        {"roster": roster(1, {**KEYS, "fifth": bytes([7] * 32)})},
+        {"roster": roster(1, {**KEYS, "fifth": bytes([7] * 32)}), "planned_silos": 5},
         {"roster": roster(1, {**KEYS, "north": bytes([8] * 32)})},
         {"roster": Roster(KEYS, 1, bytes([6] * 32))},
-        {"planned_silos": 5},
+        {"planned_silos": 5, "continues": "ab" * 32},
     ],
     ids=lambda changes: ",".join(changes),
 )
@@ -62,6 +62,22 @@ def test_a_plan_that_differs_is_refused():
         Proposal.from_dict({**fields, "version": "0.0.1"})
     with pytest.raises(FileProblem):
         Proposal.from_dict({**fields, "rows": 3})
+
+
+@pytest.mark.parametrize(
+    "changes", [{"planned_silos": 3}, {"planned_silos": 5}, {"planned_silos": 2, "continues": "ab" * 32}]
+)
+def test_owners_are_never_shown_the_second_epsilon_of_another_number_of_silos(changes):
+    with pytest.raises(InvalidParameter, match="Make the proposal anew"):
+        proposal(**changes)
+
+
+def test_a_run_that_lost_silos_keeps_its_second_epsilon():
+    """Questions that were answered before had the smaller shares of the larger roster."""
+    first = proposal()
+    later = first.continued(without={"north", "south"})
+    assert later.roster.size == 2
+    assert later.epsilon_if_all_collude == first.epsilon_if_all_collude
 
 
 def test_no_silo_may_be_counted_as_honest_if_none_could_collude():
