@@ -118,6 +118,13 @@ def test_shares_are_of_a_size_that_the_proof_and_the_sampler_take(noise, taken):
         assert taken
 
 
+@pytest.mark.parametrize("odd", [1e3, 1e-14])
+def test_one_entry_with_a_share_of_another_size_is_refused_too(odd):
+    """Among entries of units 1 and shares of 1000, one of 1 unit and one of more than the sampler takes."""
+    with pytest.raises(QueryRefused, match=r"Expected 8 to 2\*\*54"):
+        share_deviations(1000.0, 1, np.array([1.0, odd, 1.0]))
+
+
 def test_noise_is_a_function_of_secret_and_label():
     deviations = np.full(50, 1000)
     one = share_of_noise(b"a" * 32, b"label", deviations)

@@ -6,7 +6,7 @@ It holds no secret of a row: everything in it but the two private keys may be re
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,18 +76,22 @@ class RunFolder:
             stream.write(json.dumps(made.to_dict(), indent=2).encode())
         return cls(folder)
 
-    def federation(self, epoch: int, patience: float, observe: Observer) -> Federation:
-        """What `fit` is given: silos at their addresses, asked for this proposal."""
-        proposal = self.proposal
+    def federation(
+        self, epoch: int, patience: float, observe: Observer, ways: Callable[[], Transport] | None = None
+    ) -> Federation:
+        """What `fit` is given: silos asked for this proposal, at their addresses, or by other `ways`."""
+        proposal, reach = self.proposal, self._sockets if ways is None else ways
 
         def connect(asked: Proposal) -> tuple[Coordinator, Transport]:
-            journal = FolderJournal(self.folder / "journal", epoch)
-            ways = SocketTransport({name: self.cards[name] for name in asked.roster.names}, self.tls)
+            journal, ways = FolderJournal(self.folder / "journal", epoch), reach()
             return Coordinator(asked, signer_in(self.folder), ways, epoch, journal, patience, observe), ways
 
         return Federation(
             proposal.roster, proposal.n_rows, proposal.n_features, connect, proposal.spares, proposal.seeded, proposal
         )
+
+    def _sockets(self) -> Transport:
+        return SocketTransport({name: self.cards[name] for name in self.proposal.roster.names}, self.tls)
 
     def drop(self, names: Sequence[str]) -> None:
         """Propose to go on without some silos; the owners of the others approve the next epoch of it."""
