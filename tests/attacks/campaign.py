@@ -85,6 +85,7 @@ class Tally:
             "before": self.campaign.before,
             "tries": self.tried,
             "defects": len(self.defects),
+            "first defects": self.defects[:5],
             "seconds": round(time.monotonic() - self._began, 1),
         }
         (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=2) + "\n")

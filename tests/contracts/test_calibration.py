@@ -48,6 +48,12 @@ def entries(folder):
     return sorted(folder.glob("*.json")) if folder.exists() else []
 
 
+def test_a_search_for_noise_that_finds_none_is_refused(monkeypatch):
+    monkeypatch.setattr(calibration, "bracketed_secant", lambda *arguments: None)
+    with pytest.raises(CannotCertify, match="finds a noise level"):
+        calibrate(Budget(1.0, 1e-5), GRADIENT, make_sampler("full", N, B), N)
+
+
 # --- the round trip ----------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,14 @@ from dpadmm.privacy.ledger.charge import charge, total_epsilon
 from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.questions import ClippedGradient
 from dpadmm.privacy.sampling import Everything, Poisson, TruncatedPoisson, WithoutReplacement
-from dpadmm.privacy.selection import Repetitions, SearchPlan, calibrate_search, plan_from_dict, verify_any_plan
+from dpadmm.privacy.selection import (
+    Repetitions,
+    SearchPlan,
+    calibrate_search,
+    plan_from_dict,
+    require_any_agreement,
+    verify_any_plan,
+)
 from dpadmm.privacy.selection.bounds import (
     FINE_ORDERS,
     GaussianBase,
@@ -240,6 +247,12 @@ class TestPlan:
         for verify in (verify_any_plan, verify_plan):
             with pytest.raises(PromiseBroken):
                 verify(forged)
+
+    def test_a_sum_may_exceed_its_budget_by_rounding_and_by_no_more(self):
+        plan = search()
+        require_any_agreement(replace(plan, epsilon_achieved=plan.budget.epsilon * (1 + 1e-13)))
+        with pytest.raises(PromiseBroken):
+            require_any_agreement(replace(plan, epsilon_achieved=plan.budget.epsilon * (1 + 1e-11)))
 
     def test_one_name_verifies_every_plan(self):
         plan = search()

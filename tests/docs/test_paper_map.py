@@ -48,6 +48,14 @@ NUMBERED = {
         ("Theorem 4.{}", 2, 2),
         ("Theorem 5.{}", 1, 1),
     ],
+    "Huang & Gong 2020": [
+        ("Eq. ({})", 1, 40),
+        ("Algorithm {}", 1, 1),
+        ("Definition {}", 1, 3),
+        ("Theorem {}", 4, 4),
+        ("Lemma {}", 5, 5),
+        ("Theorem {}", 6, 7),
+    ],
 }
 ITEMS = [
     (paper, pattern.format(number))

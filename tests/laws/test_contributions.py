@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dpadmm.errors import QueryRefused
 from dpadmm.privacy.questions import (
     QUESTIONS,
     CentredScore,
@@ -17,6 +18,7 @@ from dpadmm.privacy.questions import (
     FeatureMoment,
     GradientDifference,
     JointMoments,
+    LocalMinimum,
     RowMoments,
     SecondMoment,
 )
@@ -172,7 +174,14 @@ def test_no_contribution_is_longer_than_its_clip(engine):
                 assert np.linalg.norm(alone) <= clip
 
 
-def test_every_question_but_hidden_passes_has_contributions():
+def test_every_question_but_hidden_passes_and_local_minima_has_contributions():
     known = {type(question) for loss in LOSSES.values() for question, _ in asks(loss)} | {CentredScore}
     library = {QUESTIONS[name] for name in QUESTIONS if QUESTIONS[name].__module__.startswith("dpadmm.")}
-    assert {question for question in library if not question.walks} == known
+    assert {question for question in library if not question.walks} == known | {LocalMinimum}
+
+
+@pytest.mark.parametrize("engine", [dense, csr, device], ids=named)
+def test_a_local_minimum_is_no_sum_and_rows_that_only_sum_refuse_it(engine):
+    rows = engine(Logistic(), target_of(Logistic()))
+    with pytest.raises(QueryRefused, match="do not answer 'local-minimum'"):
+        rows.ask(LocalMinimum(0.5), (np.zeros(WIDTH), 1.0), EVERY_ROW)

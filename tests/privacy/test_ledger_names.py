@@ -47,6 +47,11 @@ class TestSecondNames:
         ledger.reserve("census", SMALL)
         assert verify(path).ok
 
+    def test_a_folder_is_no_ledger(self, tmp_path):
+        for use in (Ledger, verify):
+            with pytest.raises(FileProblem, match="not a ledger"):
+                use(tmp_path)
+
     def test_symbolic_links_are_followed_to_the_one_name(self, path, ledger, tmp_path):
         (tmp_path / "there").mkdir()
         link = tmp_path / "there" / "link.db"

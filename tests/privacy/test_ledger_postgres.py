@@ -127,6 +127,8 @@ ADDRESSES = [
     f"scram_client_key={SECRET} host=127.0.0.1 port=1",
     f"unknown=1 oauth_client_secret={SECRET} host=127.0.0.1",
     f"unknown=1 sslpassword={SECRET}",
+    f"Server=127.0.0.1;Pwd={SECRET}",
+    f"token={SECRET}",
     f"mysql://ada:{SECRET}@127.0.0.1/census",
 ]
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpadmm import Budget, Ledger
 from dpadmm.errors import BudgetExceeded, FileProblem, InvalidParameter, PromiseBroken
-from dpadmm.privacy.ledger import sqlite, verify
+from dpadmm.privacy.ledger import balance, names, sqlite, verify
 from dpadmm.privacy.ledger.balance import INTERVAL, MARK, Balance
 from dpadmm.privacy.ledger.charge import Charge, charge, total_epsilon
 from dpadmm.privacy.ledger.entries import Entry, Head, chain, write_entry
@@ -46,7 +46,32 @@ def fill(ledger, count, dataset="census"):
             page.append("reserve", {**fields, "receipt": receipt, "shift": cost.shift, "slack": 0.0})
 
 
+LIMITED = {"dataset": "a", "owner": "Ada", "epsilon": 1.0, "delta": 1e-5, "relation": "replace-one", "test": False}
+
+
+class TestWhatAnEntryMaySay:
+    """Read from an entry that someone else may have written."""
+
+    @pytest.mark.parametrize(("sequence", "ledger"), [(2, ""), (1, "there"), (2, "there")])
+    def test_a_ledger_begins_once(self, sequence, ledger):
+        assert balance._created({"sequence": 1, "ledger": "new"}, "") == "new"
+        with pytest.raises(ValueError, match="second beginning"):
+            balance._created({"sequence": sequence, "ledger": "new"}, ledger)
+
+    @pytest.mark.parametrize("other", [{"owner": "Bob"}, {"test": True}, {"relation": "add-remove"}])
+    def test_a_limit_is_changed_by_its_owner_for_the_same_promise(self, other):
+        before = balance._limited(LIMITED, None)
+        assert balance._limited({**LIMITED, "epsilon": 2.0}, before).limit.epsilon == 2.0
+        with pytest.raises(ValueError, match="another owner"):
+            balance._limited({**LIMITED, **other}, before)
+
+
 class TestSums:
+    def test_fits_are_counted_from_nothing_one_by_one(self):
+        for charges, sampled in (([], 0), ([Charge(1.0)], 0), ([Charge(1.0), Charge(0.5, 1e-9), Charge(2.0)], 1)):
+            sums = Sums.of(charges)
+            assert (sums.fits, sums.sampled) == (len(charges), sampled)
+
     def test_growing_sums_are_those_of_all_charges_to_the_last_bit(self):
         chance = random.Random(0)
         charges, sums = [], Sums()
@@ -213,6 +238,11 @@ class TestNames:
             ("site 1", "site l"),
             ("a-b", "A\u2013B"),
             ("x y", "x  y"),
+            ("pic", "\u0440\u0456\u0441"),
+            ("Ann's", "Ann\u2019s"),
+            ("a/b", "a\u2044b"),
+            ("group", "\u0261roup"),
+            ("census", "\u1d04ensus"),
         ],
     )
     def test_names_that_read_alike_have_one_skeleton(self, ledger, first, second):
@@ -220,8 +250,11 @@ class TestNames:
         with pytest.raises(InvalidParameter, match="reads like"):
             ledger.set_limit(second, LIMIT, owner="Ada")
 
+    def test_a_letter_is_replaced_once_and_for_all(self):
+        assert skeleton("".join(names.ALIKE)) == "".join(names.ALIKE)
+
     def test_names_that_differ_are_two_accounts(self, ledger):
-        names = [
+        different = [
             "visits 2022",
             "visits 2023",
             "v1.1",
@@ -231,9 +264,9 @@ class TestNames:
             "\u03bb\u03bf\u03b3\u03bf\u03c2",
             "census (old)",
         ]
-        for name in names:
+        for name in different:
             ledger.set_limit(name, LIMIT, owner="Ada")
-        assert [account.dataset for account in ledger.accounts][2:] == names
+        assert [account.dataset for account in ledger.accounts][2:] == different
 
     def test_a_misspelt_name_is_never_taken_for_another(self, ledger):
         for name in ("Census", "censuss", "c\u0435nsus"):

@@ -12,6 +12,7 @@ from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
 from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
+from dpadmm.privacy.statement import PrivacyStatement
 from dpadmm.problem import Logistic
 from dpadmm.rows.local import LocalRows
 from dpadmm.sessions import Session
@@ -56,7 +57,9 @@ def test_a_promise_is_charged_before_anything_is_asked_and_noted_when_kept(ledge
         work.release(ask(work, 2))
     (fit,) = ledger.account("people").fits
     assert fit.committed
-    assert work.statement("by hand", ()).epsilon == 1.0
+    statement = work.statement("by hand", ())
+    assert statement.epsilon == 1.0
+    assert statement == PrivacyStatement.of(plan_of(), "by hand", (), False, "model", 0)
 
 
 @pytest.mark.parametrize("times", [0, 1])
@@ -67,6 +70,12 @@ def test_what_was_planned_and_not_asked_is_never_released(ledger, times):
     assert not ledger.account("people").fits[0].committed
     with pytest.raises(PromiseBroken):
         work.statement("by hand", ())
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_nor_is_it_where_no_ledger_compares(times):
+    with pytest.raises(PromiseBroken), Session().carrying_out(plan_of()) as work:
+        work.release(ask(work, times) if times else np.zeros(2))
 
 
 def test_no_question_is_answered_beyond_the_plan():

@@ -135,6 +135,14 @@ def test_unusable_spiked_maps_are_refused(change):
         SpikedMap(**fields)
 
 
+@pytest.mark.parametrize("shape", [(), (2,), (4,), (4, 3), (2, 3, 2)])
+def test_vectors_of_another_length_are_refused(shape):
+    spiked = SpikedMap(np.ones(3), np.ones(3), 0.5)
+    for product in (spiked, spiked.T):
+        with pytest.raises(InvalidParameter, match="first axis"):
+            product @ np.ones(shape)
+
+
 @pytest.mark.parametrize("classes", CLASSES)
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -28,7 +28,7 @@ from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.state_grid import Footing
-from dpadmm.problem import Constraint, Logistic, Problem, Zero
+from dpadmm.problem import L1, Box, Constraint, HuberisedHinge, Logistic, Problem, Zero
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.randomness import make_streams
 from dpadmm.rows.lattice_sum import LatticeSum
@@ -172,6 +172,39 @@ class TestHiddenPasses:
         assert passage.leftover_of(0.25) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
+@pytest.mark.parametrize(("penalty", "in_prox"), [(L1(0.1), 4), (Box(0.2, 0.7), 3 + 8)], ids=["l1", "box"])
+def test_what_rounding_moves_in_a_visit_is_that_of_the_lemma(penalty, in_prox):
+    """Lemma 5 of docs/proofs/float.md, for a chain of four with an offset and a hinge: d = 4, m = 2, p = 3, w = 2."""
+    A, c, h, clip, d = np.diff(np.eye(4), axis=0), np.array([0.5, -0.3, 0.2]), 0.5, 0.3, 4
+    problem = Problem(HuberisedHinge(h), penalty, Constraint.general(A, None, c), row_norm=0.8)
+    step = 0.9 / problem.smoothness
+    program = Program(problem, step, 0.4 / step)
+    beta, q = program.beta, math.sqrt(0.4)
+    footing = Footing.of(program, 40, 2, clip)
+
+    def prox(v):
+        cut = np.clip(v, 0.2, 0.7) if isinstance(penalty, Box) else v - np.clip(v, -0.1 / beta, 0.1 / beta)
+        return np.asarray(cut)
+
+    y = prox(-c)
+    dual = -c - y
+    x = np.linalg.solve(np.eye(4) + 0.4 * A.T @ A, 0.4 * A.T @ (y + c - dual))
+    drift = math.hypot(np.linalg.norm(x), q * np.linalg.norm(dual + A @ x))
+    assert drift > 0.1
+    assert program.public_drift == pytest.approx(1.01 * drift, rel=1e-9)
+    size = q * (np.linalg.norm(c) + np.linalg.norm(prox(np.zeros(3)))) + (1 + h) / 0.8
+    assert program.public_size == pytest.approx(1.01 * size, rel=1e-9)
+
+    k = 0.4 * (2 + math.sqrt(2))
+    computing = 2.0**-53 * ((1 + k) * (1.1 * d + 6 * 2**1.5 + 3 * in_prox + 64) + (1 + k) ** 1.5 * 5 * 2 * 3)
+    by_noise, by_clip = footing.reach
+    expected = math.sqrt((1 + k) * d) * (2.0**-32 + 2.0**-51 * by_noise) + computing * by_noise
+    assert footing.rounding.by_noise == pytest.approx(expected, rel=1e-9, abs=0)
+    more = 1 + 1.01 * (drift + size) / (step * clip)
+    expected = math.sqrt((1 + k) * d) * 2.0**-51 * by_clip + computing * (by_clip + more)
+    assert footing.rounding.by_clip == pytest.approx(expected, rel=1e-9, abs=0)
+
+
 def footing_of(constraint: Constraint) -> Footing:
     """Of two passes over forty rows, with a clip of 0.3."""
     problem = Problem(Logistic(), Zero(), constraint)
@@ -262,7 +295,7 @@ def test_the_noise_of_a_symmetric_moment_is_stated_as_it_is(spread):
     """The mean of two independent entries: the deviation over √2 beside the diagonal, as it was on it."""
     d, chance = 400, np.random.default_rng(0)
     oracle = SimpleNamespace(
-        feature_moment=lambda: spread * chance.standard_normal((d, d)), noise_std=lambda kind: spread, public_rows=9
+        ask=lambda question: spread * chance.standard_normal((d, d)), noise_std=lambda question: spread, public_rows=9
     )
     moment = NoisyMoment.ask(oracle, intercept=True)
     beside = moment.matrix[np.triu_indices(d, 1)]

@@ -118,7 +118,7 @@ def _of_array(X: Array, tolerant: bool) -> Array:
         raise not_numbers(X)
     if X.dtype.kind in FIXED:
         if not isinstance(X, np.ma.MaskedArray):
-            return X
+            return np.asarray(X)
         # The type alone decides what masked cells are filled in: whether there are any must not.
         return X.data if X.mask is np.ma.nomask else np.ma.filled(X.astype(precision_of(X.dtype)), np.nan)
     cells = unmasked(X) if isinstance(X, np.ma.MaskedArray) else X

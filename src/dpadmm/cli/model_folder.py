@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.errors import FileProblem, InvalidSchema
 from dpadmm.report import REPORT_FILES, Report, promise_texts, write_report
 from dpadmm.scoring import SCORE_FILES
+from dpadmm.stored_json import parse, read_words
 from dpadmm.tables import EncodedTable, Schema, encode, encoded_on_disk, read_table
 from dpadmm.tables.encode import Policy
 
@@ -67,16 +67,17 @@ def _promised(folder: Path, model: Any) -> dict[str, str]:
 
 
 def _stored(folder: Path) -> dict[str, Any]:
-    return dict(json.loads((folder / "model.json").read_text()))
+    return parse(read_words(folder / "model.json"), f"{folder}/model.json")
 
 
 def _says(path: Path, text: str) -> bool:
     """Whether a file is absent or holds this text."""
+    expected = text.encode()
     try:
-        return path.read_text(encoding="utf-8") == text
+        return read_words(path, len(expected)) == expected
     except FileNotFoundError:
         return True
-    except (OSError, UnicodeDecodeError):
+    except (OSError, FileProblem):
         return False
 
 

@@ -8,9 +8,13 @@ from pathlib import Path
 
 from dpadmm.errors import FileProblem, InvalidParameter
 from dpadmm.files import why
+from dpadmm.stored_json import read_words
 from dpadmm.tables import Schema
 
 Edge = tuple[int, int, float]
+
+MOST_LINES = 1 << 28
+"""Bytes of such a file."""
 
 
 def read_graph(path: Path, schema: Schema) -> list[Edge]:
@@ -55,15 +59,23 @@ def column_groups(schema: Schema) -> list[list[int]]:
 
 def _lines(path: Path, option: str) -> list[tuple[int, list[str]]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_words(path, MOST_LINES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileProblem(
             f"{option} {path}, which cannot be read ({_reason(error)})",
             "a UTF-8 text file",
             "correct the path or the file",
         ) from None
-    parsed = [(i, [cell.strip() for cell in cells]) for i, cells in enumerate(csv.reader(text.splitlines()), start=1)]
+    parsed = [(i, _cells(path, i, line)) for i, line in enumerate(text.splitlines(), start=1)]
     return [(i, cells) for i, cells in parsed if any(cells) and not cells[0].startswith("#")]
+
+
+def _cells(path: Path, number: int, line: str) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]), [])]
+    except csv.Error:
+        problem = _bad(path, number, "names of features, separated by a comma")
+    raise problem
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

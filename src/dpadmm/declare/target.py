@@ -95,13 +95,24 @@ def declared_classes(classes: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     labels = np.empty(0) if None in names else np.asarray(classes if isinstance(classes, np.ndarray) else given)
     if labels.dtype.kind == "O":
         labels = np.asarray(names)
-    if labels.dtype.kind not in "biufUS" or [label(each) for each in labels] != names:
+    if labels.dtype == np.longdouble:  # which no file of a model keeps
+        labels = labels.astype(np.float64)
+    if labels.dtype.kind not in "biufUS" or [label(each) for each in labels] != names or not _writable(names):
         raise InvalidParameter(
-            "classes of several sorts, or that one array cannot hold exactly",
+            "classes of several sorts, or that one array or file cannot hold exactly",
             "only numbers, only truth values or only text",
             "rename the classes, for instance as text",
         )
     return labels
+
+
+def _writable(names: Sequence[Any]) -> bool:
+    """Whether all texts can be written to a file: half of a surrogate pair is no letter of UTF-8."""
+    try:
+        "".join(name for name in names if isinstance(name, str)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def declared_range(target_bounds: Any) -> tuple[float, float]:

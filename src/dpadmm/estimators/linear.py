@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -351,8 +352,13 @@ def _observed_classes(y: NDArray[Any], tolerant: bool) -> NDArray[Any]:
             )
         y = y[finite]
     classes = declared_classes(distinct(y))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(ValueError, TypeError):
         # A warning such as "more than half of the labels are unique" would tell something about the data.
         warnings.simplefilter("ignore")
         check_classification_targets(classes)
-    return np.sort(classes)
+        return np.sort(classes)
+    raise InvalidData(
+        "labels that scikit-learn does not take for classes. Unknown label type: continuous numbers or bytes",
+        "whole numbers, truth values or text",
+        "use DPLinearRegression for a target that is a number, or declare `classes`",
+    )

@@ -27,6 +27,7 @@ from dpadmm.privacy.plan import Plan
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.selection import SearchPlan, require_any_agreement, verify_any_plan
 from dpadmm.scoring import SCORE_FILES, Input, score_files
+from dpadmm.stored_json import parse, read_words
 
 
 def save_model(model: Any, path: str | Path, force: bool = False, inputs: Sequence[Input] | None = None) -> Path:
@@ -132,9 +133,9 @@ def _untrue(folder: Path, how: str) -> FileProblem:
 
 def changed_score_files(folder: Path) -> list[str]:
     """Files for scoring elsewhere that are not as they were written with the model; absent ones are no matter."""
-    written = json.loads((folder / "model.json").read_text()).get("score_files", {})
+    written = parse(read_words(folder / "model.json"), f"{folder}/model.json").get("score_files", {})
     found = {name: folder / name for name in SCORE_FILES if (folder / name).exists()}
-    return [name for name, path in found.items() if hashlib.sha256(path.read_bytes()).hexdigest() != written.get(name)]
+    return [name for name, path in found.items() if hashlib.sha256(read_words(path)).hexdigest() != written.get(name)]
 
 
 def _require_room(folder: Path, force: bool) -> None:
@@ -211,6 +212,8 @@ def _npz(arrays: dict[str, Any]) -> bytes:
 
 def _plain_number(value: Any) -> Any:
     """NumPy scalars, which users pass as parameters, as JSON knows them."""
+    if isinstance(value, np.floating):  # one of more than double precision is no float of Python by itself
+        return float(value)
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} cannot be stored")

@@ -12,6 +12,7 @@
 | `federation.py`, `federated_oracle.py` | what `fit` and solvers see of it all |
 | `exchanged_counts.py` | what both ends put in the place of noise |
 | `transports/` | how bytes get there |
+| `decentralised/` | another way: nodes that send each other noised iterates |
 
 docs/network.md says how to use it, docs/proofs/federated.md why it is private.
 """

@@ -27,6 +27,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "classes-declared": (),
     "classes-public": (),
     "rows-public": (),
+    "rows-at-one-node": (),
     "rows-treated-as-public": (),
     "rows-declared": (),
     "at-most-times-the-rows": ("times",),

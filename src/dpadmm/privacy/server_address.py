@@ -18,7 +18,7 @@ SHOWN = re.compile(r"[A-Za-z0-9_.,:\[\]-]*")
 _POSTGRES = re.compile(r"\s*postgres(ql)?://", re.IGNORECASE)
 _KEYWORDS = re.compile(rf"\s*({KEYWORDS})\s*=", re.IGNORECASE)
 # Neither a file nor an address that is known, but perhaps one with a password in it.
-_DOUBTFUL = re.compile(r"://|^\s*[a-z][a-z0-9+.-]+:/|(pass|secret|scram)\w*\s*[=:]|:[^/\\@]*@", re.IGNORECASE)
+_DOUBTFUL = re.compile(r"://|^\s*[a-z][a-z0-9+.-]+:/|(pass|pwd|token|secret|scram)\w*\s*[=:]|:[^/\\@]*@", re.IGNORECASE)
 
 
 class Address(str):

@@ -62,7 +62,9 @@ def count(name: str, value: Any, minimum: int = 0) -> int:
     """
     whole = isinstance(value, int) or (hasattr(value, "__index__") and np.ndim(value) == 0)
     if not whole or isinstance(value, (bool, np.bool_)) or not minimum <= int(value) <= LARGEST_COUNT:
-        raise InvalidParameter(f"{name}={shown(value)}", f"an integer >= {minimum}", f"choose another {name}")
+        raise InvalidParameter(
+            f"{name}={shown(value)}", f"an integer >= {minimum}, and at most 2**53", f"choose another {name}"
+        )
     return int(value)
 
 

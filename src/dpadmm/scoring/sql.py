@@ -8,6 +8,9 @@ LARGEST = 1.7976931348623157e308
 WHOLE_DOUBLES = 2.0**53
 """Up to here a double holds every whole number."""
 
+LARGEST_WHOLE = 2**63 - 1
+"""Larger whole numbers become real ones, rounded, in many databases."""
+
 LONGEST_TEXT = 4000
 """What texts are cut to before they are compared; the most that every database takes."""
 
@@ -42,7 +45,9 @@ def label(value: object) -> str:
 
 
 def sayable(value: object) -> bool:
-    """Whether a name or text can stand in a file of SQL at all."""
+    """Whether a name, text or whole number can stand in a file of SQL at all."""
+    if isinstance(value, int):
+        return -LARGEST_WHOLE <= value <= LARGEST_WHOLE
     if not isinstance(value, str):
         return True
     return "\0" not in value and _encodes(value) and len(value) <= LONGEST_TEXT

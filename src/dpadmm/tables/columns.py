@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadmm.errors import InvalidSchema
+from dpadmm.errors import InvalidSchema, shown
 
 Value: TypeAlias = str | int | float | bool
 Unseen: TypeAlias = Literal["zero", "error"]
@@ -144,7 +144,7 @@ def _kind(where: str, declared: Mapping[str, Any], known: tuple[str, ...]) -> st
         raise InvalidSchema(f"{where} that is no table", f"a table [{where}]", f"write [{where}] and its kind below it")
     kind = declared.get("kind")
     if not isinstance(kind, str) or kind not in known:
-        given = "no kind" if kind is None else f"kind = {kind!r}"
+        given = "no kind" if kind is None else f"kind = {shown(kind)}"
         raise InvalidSchema(
             f"{given} in [{where}]", "kind = " + " or ".join(f'"{name}"' for name in known), "write one of these"
         )
@@ -189,7 +189,7 @@ def _numeric(where: str, declared: Mapping[str, Any]) -> Numeric:
     lower, upper = (_finite(b) for b in bounds)
     if not (lower < upper and math.isfinite(upper - lower)):
         raise InvalidSchema(
-            f"[{where}] with lower = {bounds[0]} and upper = {bounds[1]}",
+            f"[{where}] with lower = {shown(bounds[0])} and upper = {shown(bounds[1])}",
             "finite numbers with lower < upper",
             "correct the range",
         )
@@ -202,8 +202,7 @@ def _numeric(where: str, declared: Mapping[str, Any]) -> Numeric:
 
 
 def _unusable_fill(where: str, fill: object, expected: str) -> InvalidSchema:
-    shown = repr(fill) if _sort(fill) != "other" else f"a {type(fill).__name__}"
-    return InvalidSchema(f"fill = {shown} in [{where}]", expected, "correct fill, or remove it")
+    return InvalidSchema(f"fill = {shown(fill)} in [{where}]", expected, "correct fill, or remove it")
 
 
 def _finite(bound: Any) -> float:
@@ -217,7 +216,7 @@ def _categorical(where: str, declared: Mapping[str, Any]) -> Categorical:
     _only(where, declared, ("kind", "categories", "unseen", "fill"))
     unseen = declared.get("unseen", "zero")
     if unseen not in ("zero", "error"):
-        raise InvalidSchema(f"unseen = {unseen!r} in [{where}]", '"zero" or "error"', "write one of these")
+        raise InvalidSchema(f"unseen = {shown(unseen)} in [{where}]", '"zero" or "error"', "write one of these")
     categories, fill = _values(where, declared, "categories", least=1), declared.get("fill")
     if fill is None:
         return Categorical(categories, unseen)

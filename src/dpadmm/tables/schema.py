@@ -27,6 +27,8 @@ from dpadmm.tables.columns import (
 
 MOST_SCHEMA = 1 << 24
 """Bytes of a schema file."""
+ENDLESS_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}""")
+"""A key a.b.c… of a hundred parts or more, which takes the reader of TOML memory by the square of its length."""
 
 _TEMPLATE_HEAD = """\
 # Declare every column from what is known without looking at the data:
@@ -176,7 +178,7 @@ class Schema:
         """Parse TOML text."""
         parsed, place = None, ""
         try:
-            parsed = tomllib.loads(text)
+            parsed = None if ENDLESS_KEY.search(text) else tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # of a number or a nesting without end, too
             # Only the place is repeated: the wrong file may have been given, and its text may be private.
             found = re.search(r"at line \d+, column \d+|at end of document", str(error))

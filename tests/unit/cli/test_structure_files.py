@@ -63,6 +63,14 @@ def test_bad_graph_is_not_quoted(tmp_path: Path, line: str) -> None:
     assert SECRET not in str(caught.value)
 
 
+def test_an_endless_graph(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("[" * 200_000)
+    with pytest.raises(InvalidParameter, match="line 1"):
+        read_graph(tmp_path / "edges.csv", features())
+    with pytest.raises(FileProblem):
+        read_graph(Path("/dev/zero"), features())
+
+
 def test_absent_graph(tmp_path: Path) -> None:
     with pytest.raises(FileProblem):
         read_graph(tmp_path / "absent.csv", features())

@@ -41,7 +41,7 @@ def fit(make, X, **more):
 
 @EVERY
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("table", [np.zeros, sparse.csr_matrix])
+@pytest.mark.parametrize("table", [np.zeros, sparse.csr_matrix, sparse.coo_matrix, sparse.csc_matrix])
 def test_rows_of_zeros(make, intercept, table):
     fit(make, table((N, 4)), fit_intercept=intercept)
 
@@ -108,6 +108,18 @@ def test_impossible_row_norms_are_refused(make, row_norm, said):
 def test_fewer_than_two_declared_classes_are_refused(estimator, classes):
     with pytest.raises(InvalidParameter, match="class"):
         estimator(1.0, 1e-6, classes=classes).fit(gaussians(N, 3), np.ones(N))
+
+
+def test_classes_that_no_file_can_hold_are_refused():
+    for classes in (["a", "\ud800"], ["\ud83d\ude00", "b"], np.array(["0.1", "0.2"], dtype=np.longdouble)):
+        with pytest.raises(InvalidParameter, match="classes"):
+            DPLogisticRegression(1.0, 1e-6, classes=classes).fit(gaussians(4, 2), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("labels", [[0.5, 1.0, 0.0, 0.25], np.array([b"a", b"b", b"a", b"b"])])
+def test_observed_labels_that_are_no_classes_are_refused_in_own_words(labels):
+    with pytest.raises(InvalidData, match="Unknown label type"):
+        DPLogisticRegression(1.0, 1e-6, classes=None).fit(gaussians(4, 2), labels)
 
 
 def test_a_declared_class_that_no_row_has_is_fine():

@@ -50,6 +50,7 @@ DENSE = {
     "big-endian": lambda: X.astype(">f8"),
     "objects": lambda: X.astype(object),
     "negative-stride": lambda: X[::-1].copy()[::-1],
+    "matrix": lambda: np.matrix(X),
 }
 
 

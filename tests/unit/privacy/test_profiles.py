@@ -13,6 +13,17 @@ from dpadmm.privacy import profiles
 ALPHAS = np.exp(np.array([-3.0, -1.0, -0.3, 0.0, 0.02, 0.1, 0.3, 1.0, 2.0, 4.0]))
 
 
+def test_rounding_takes_no_profile_out_of_its_range():
+    """A probability: what a closed form leaves below 0 or above 1 in the last bits is cut off."""
+
+    def rounded(eps):
+        return np.where(eps > 1.0, -1e-19, 1.0 + 1e-15)
+
+    found = profiles._mirrored(rounded, rounded, [-3.0, -0.5, 0.0, 0.5, 3.0])
+    assert found.min() == 0.0
+    assert found.max() == 1.0
+
+
 # --- closed forms in sixty digits ------------------------------------------------------------------------------
 
 

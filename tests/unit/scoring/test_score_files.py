@@ -179,6 +179,7 @@ RANGE = ([-2.0, -1.0, 0.0, -3.0], [2.0, 3.0, 5.0, 3.0])
 FITTED: dict[str, Any] = {
     "binary": lambda: DPLogisticRegression(20.0, classes=["a'", "=b"], steps=5, random_state=0),
     "integers": lambda: DPLogisticRegression(20.0, classes=[7, -3], bounds=RANGE, steps=5, random_state=0),
+    "long doubles": lambda: DPLinearSVC(20.0, classes=np.array([0.5, 2.0], dtype=np.longdouble), random_state=0),
     "truths": lambda: DPLinearSVC(20.0, classes=[False, True], row_norm=2.0, fit_intercept=False, random_state=0),
     "floats": lambda: DPLinearSVC(20.0, classes=[0.5, 1e-7], bounds=RANGE, row_norm=0.5, random_state=0),
     "softmax": lambda: DPLogisticRegression(20.0, classes=list("pqr"), bounds=RANGE, steps=5, random_state=0),
@@ -306,6 +307,7 @@ def test_a_model_that_sql_cannot_hold_has_only_the_python_file(tmp_path: Path) -
         assert set(texts) == {"score.py"}
         assert loaded(texts["score.py"])["predict"]([{odd: 1.0}]) in (["no"], ["yes"])
         assert set(score_files(a_score([Category("c", (odd, "b"))]))) == {"score.py"}
+    assert set(score_files(a_score([Number("x")], labels=[2**63, 0]))) == {"score.py"}
     for labels in ([b"a", b"b"], [0.5, float("inf")]):
         assert score_files(a_score([Number("x")], labels=labels)) == {}
     huge = a_score([Number("x")], weights=np.zeros((200_001, 1)))
@@ -352,8 +354,7 @@ def test_the_score_of_a_regression_is_explained() -> None:
     assert score["predict"]([{"x": 0.5}]) == [40 * score["scores"]([{"x": 0.5}])[0][0] + 40]
 
 
-@pytest.mark.parametrize("name", ["score.py", "score.sql"])
-def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name: str, capsys: Any) -> None:
+def trained_by_command(tmp_path: Path) -> Path:
     schema = declared("two")
     train = raw_table(300, 0)
     train["target"] = train["target"].replace("it's \\ dead", "ill")
@@ -362,6 +363,23 @@ def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name
     arguments = ["--schema", str(tmp_path / "schema.toml"), "--epsilon", "1", "--delta", "1e-5", "--steps", "2"]
     folder = tmp_path / "model"
     assert run(["fit", str(tmp_path / "train.parquet"), *arguments, "--out", str(folder), "--quiet"]) == 0
+    return folder
+
+
+def test_a_device_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    folder = trained_by_command(tmp_path)
+    for name in ("score.py", "score.sql", "statement.json", "plan.json", "statement.txt"):
+        (folder / name).rename(tmp_path / name)
+        (folder / name).symlink_to("/dev/zero")
+        assert run(["statement", str(folder)]) == 4, name
+        (folder / name).unlink()
+        (tmp_path / name).rename(folder / name)
+    assert run(["statement", str(folder)]) == 0
+
+
+@pytest.mark.parametrize("name", ["score.py", "score.sql"])
+def test_a_changed_file_is_refused_and_an_absent_one_is_not(tmp_path: Path, name: str, capsys: Any) -> None:
+    folder = trained_by_command(tmp_path)
     (folder / name).write_text((folder / name).read_text() + "\n")
     assert run(["statement", str(folder)]) == 4
     assert f"{name} contradicts its model" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,10 @@ def test_numeric_scales_by_constants() -> None:
         (columns(a=numeric(float("nan"), 1)), "finite"),
         (columns(a=numeric(-1e308, 1e308)), "finite"),
         (columns(a=numeric(0, 10**400)), "finite"),
+        (columns(a=numeric(0, 10**9000)), "finite"),
+        (columns(a=numeric(fill=10**9000)), "declared range"),
+        (columns(a={"kind": 10**9000}), '"numeric" or "categorical"'),
+        (columns(a={"kind": "categorical", "categories": ["a"], "unseen": 10**9000}), '"zero" or "error"'),
         (columns(a={"kind": "categorical"}), "categories = "),
         (columns(a={"kind": "categorical", "categories": []}), "at least 1"),
         (columns(a={"kind": "categorical", "categories": "ab"}), "categories = "),
@@ -181,6 +186,24 @@ def test_wrong_file_is_not_quoted(tmp_path: Path) -> None:
             Schema.read(path)
         assert "7431" not in str(caught.value)
         assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("part", ["a", '"a b"', "'a.b'"])
+@pytest.mark.parametrize("form", ["{} = 1", "[{}]", "a = {{{} = 1}}"])
+def test_a_key_without_end_is_refused_before_it_takes_memory(part: str, form: str) -> None:
+    text = form.format(" . ".join([part] * 20_000))
+    tracemalloc.start()
+    with pytest.raises(InvalidSchema, match="not TOML"):
+        Schema.from_toml(text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 24
+
+
+def test_long_names_and_texts_with_dots_are_no_endless_keys() -> None:
+    texts = ["a.b " * 300, "a" * 100_000, "a . b . c"]
+    declared = columns(**{"x" * 9000: {"kind": "categorical", "categories": texts}})
+    assert Schema.from_toml(Schema.from_dict(declared).to_toml()) == Schema.from_dict(declared)
 
 
 def test_missing_file(tmp_path: Path) -> None:

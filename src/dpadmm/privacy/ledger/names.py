@@ -10,11 +10,44 @@ from dpadmm.errors import InvalidParameter
 
 # Scripts whose letters look alike: a name may use one of them.
 ALIKE_SCRIPTS = {"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC"}
-# Letters of small Greek and Cyrillic, figures and strokes, and the Latin letter each looks like, small or large.
-LOOKALIKES = str.maketrans(
-    "авеѕіјкмнорстухһԁԛԝαβεζηικμνορτυχγ01i|ı",
-    "abesijkmhopctyxhdqwabezhikmnoptuxyollll",
-)
+# Signs, and the Greek, Cyrillic and odd Latin letters that look like each of them, small or large.
+ALIKE = {
+    "!": "ǃ",
+    '"': "“”„‟",
+    "'": "‘’‛`ʹʻʼˈ′",
+    ",": "‚",
+    ".": "·",
+    "/": "⁄∕",
+    "5": "ƽ",
+    "8": "ȣ",
+    ":": "꞉",
+    "a": "аαɑᴀ",
+    "b": "вβʙ",
+    "c": "сᴄ",
+    "d": "ԁᴅ",
+    "e": "еεᴇ",
+    "f": "ꜰ",
+    "g": "ɡɢ",
+    "h": "нһηʜ",
+    "j": "јᴊ",
+    "k": "кκᴋ",
+    "l": "1i|ıіιɩʟǀ",
+    "m": "мμᴍ",
+    "n": "νɴ",
+    "o": "0оοᴏ",
+    "p": "рρᴘ",
+    "q": "ԛ",
+    "r": "ʀ",
+    "s": "ѕꜱ",
+    "t": "тτᴛ",
+    "u": "υᴜ",
+    "v": "ᴠ",
+    "w": "ԝᴡ",
+    "x": "хχ",
+    "y": "уγʏ",
+    "z": "ζᴢ",
+}
+LOOKALIKES = str.maketrans({other: sign for sign, others in ALIKE.items() for other in others})
 # Printable characters that show nothing: joiners, fillers, variation selectors, an empty braille cell.
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"

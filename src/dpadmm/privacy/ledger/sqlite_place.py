@@ -8,6 +8,7 @@ open would believe that it holds locks which it does not (https://sqlite.org/how
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ def identity(path: Path) -> Identity:
     place = str(path)
     try:
         found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise store.foreign(place)
         if found.st_nlink > 1:
             _finish_creation(path, found)
             found = path.stat()

@@ -9,6 +9,7 @@ from dpadmm.privacy.questions.feature_moment import FEATURE_MOMENT, FeatureMomen
 from dpadmm.privacy.questions.gradient_difference import DIFFERENCE, GradientDifference
 from dpadmm.privacy.questions.hidden_passes import HiddenWalk
 from dpadmm.privacy.questions.joint_moments import MOMENTS, JointMoments
+from dpadmm.privacy.questions.local_minimum import LOCAL_MINIMUM, LocalMinimum
 from dpadmm.privacy.questions.row_moments import ROW_MOMENTS, RowMoments
 from dpadmm.privacy.questions.second_moment import SECOND_MOMENT, SecondMoment
 
@@ -17,6 +18,7 @@ __all__ = [
     "DIFFERENCE",
     "FEATURE_MOMENT",
     "GRADIENT",
+    "LOCAL_MINIMUM",
     "MOMENTS",
     "QUANTILE_COUNTS",
     "QUESTIONS",
@@ -34,6 +36,7 @@ __all__ = [
     "HiddenWalk",
     "JointMoments",
     "Kind",
+    "LocalMinimum",
     "Question",
     "RowMoments",
     "SecondMoment",

@@ -45,6 +45,10 @@ WORDS: dict[str, Phrase] = {
     "classes-declared": Phrase("the classes were declared without looking at these rows"),
     "classes-public": Phrase("the set of class labels was read from the table and is public knowledge"),
     "rows-public": Phrase("the number of rows is public"),
+    "rows-at-one-node": Phrase(
+        "each row is held by this node alone",
+        ": a row that several nodes hold is protected less, by the sum of what they promise",
+    ),
     "rows-treated-as-public": Phrase(
         "the number of rows was treated as public",
         ", so that removing a row means replacing it by an empty one; declare n_rows to protect the row count too",
