@@ -48,6 +48,24 @@ DataNames = Annotated[
 TransportName = Annotated[
     str, options.output("--transport", metavar="NAME", help="embedded (one process) or process (one for each owner).")
 ]
+Algorithm = Annotated[
+    str,
+    typer.Option(
+        "--algorithm",
+        metavar="NAME",
+        help="sums (masked sums, recommended), or decentralised: ipadmm, dp-admm, admm, pvp, dvp or radmm.",
+        rich_help_panel="Training",
+    ),
+]
+Topology = Annotated[
+    str,
+    typer.Option(
+        "--topology",
+        metavar="NAME",
+        help="Who talks to whom in a decentralised algorithm: complete, ring, star, torus, random-regular or erdos-renyi.",
+        rich_help_panel="Training",
+    ),
+]
 RunPlace = Annotated[
     Path | None, typer.Argument(metavar="RUN", help="Folder of `dpadmm network plan --out`; left out with --data.")
 ]
@@ -90,6 +108,8 @@ class NetworkRunRequest(ModelOptions):
     schema: options.SchemaInstead = None
     target: options.Target = None
     colluding: Colluding = 1
+    algorithm: Algorithm = "sums"
+    topology: Topology = "complete"
     transport: TransportName = "embedded"
     epoch: EpochNumber = 1
     patience: Patience = 60.0

@@ -39,6 +39,9 @@ def simulate(request: NetworkRunRequest) -> None:
     if request.out is not None:
         raise InvalidParameter("--out with --data", "no --out: a simulation is measured, not kept", "drop --out")
     train, test, classes = _divided(request)
+    if request.algorithm != "sums":
+        _decentralised(request, train, test, classes)
+        return
     model = plain_model(request, classes)
     began = time.monotonic()
     with working("training", visible=not (request.json or request.quiet)):
@@ -58,6 +61,36 @@ def simulate(request: NetworkRunRequest) -> None:
         print_json({**outcome, "privacy": fitted.privacy_.to_dict()})
     elif not request.quiet:
         print_pairs("A simulated federation", _told(outcome, proposal))
+
+
+def _decentralised(request: NetworkRunRequest, tables: Tables, test: tuple[Any, Any], classes: list[Any]) -> None:
+    """Nodes that send each other noised iterates: each promises for its own rows, whoever else colludes."""
+    from dpadmm.network.decentralised import train_decentralised
+
+    rounds: list[object] = []
+    model = train_decentralised(
+        list(tables.values()),
+        request.epsilon,
+        request.delta,
+        random_state=request.seed,
+        observers=(rounds.append,),
+        algorithm=request.algorithm,
+        graph=request.topology,
+        classes=classes,
+    )
+    outcome = {
+        "accuracy": float(np.mean(model.predict(test[0]) == test[1])),
+        "epsilon": request.epsilon if model.private else None,
+        "epsilon_if_all_collude": request.epsilon if model.private else None,
+        "rounds": len(rounds),
+        "silos": len(tables),
+    }
+    if request.json:
+        print_json(outcome)
+    elif not request.quiet:
+        promised = rounded_up(request.epsilon) if model.private else "none: this algorithm has no proof, or a seed"
+        pairs = [("accuracy", f"{outcome['accuracy']:.1%}"), ("ε of each owner, whoever else colludes", promised)]
+        print_pairs(f"{request.algorithm} among {len(tables)} owners", [*pairs, ("rounds", str(len(rounds)))])
 
 
 def demonstrate(epsilon: float, delta: float, out: Path, json: bool) -> None:

@@ -182,6 +182,15 @@ def test_a_simulation_prints_what_was_asked_for(capsys, monkeypatch):
     assert (found["rounds"], found["silos"]) == (3, 3)
 
 
+def test_a_decentralised_algorithm_is_simulated_too(capsys, monkeypatch):
+    monkeypatch.setattr("dpadmm.datasets.load", small_set)
+    shared = ["network", "run", "--data", "demo", "--silos", "4", "--delta", "1e-4", "--json"]
+    assert run([*shared, "--algorithm", "ipadmm", "--topology", "ring"]) == 0
+    found = said(capsys)
+    assert {"accuracy", "epsilon", "epsilon_if_all_collude", "rounds", "silos"} <= set(found)
+    assert found["silos"] == 4
+
+
 def small_set(name):
     from dpadmm.datasets import make_demo
 
