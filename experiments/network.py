@@ -24,6 +24,7 @@ import numpy as np
 from dpadmm import DPLogisticRegression
 from dpadmm.network import Federation
 from dpadmm.network.coordinator import Exchanged
+from dpadmm.privacy.wording import rounded_up
 from experiments.common import train_test
 
 Rows = tuple[Any, np.ndarray, Any, np.ndarray]
@@ -168,7 +169,7 @@ def fitted(setting: Setting, epsilon: float, seed: int, data: Rows, hear: Callab
     federation = Federation.embedded(tables, abs(setting.colluding), observe=hear)
     model.fit(federation)
     assert federation.proposal is not None
-    return model, round(federation.proposal.epsilon_if_all_collude, 2)
+    return model, float(rounded_up(federation.proposal.epsilon_if_all_collude, 3))
 
 
 def divided(setting: Setting, place: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
