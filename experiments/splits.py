@@ -139,9 +139,9 @@ rows. No user can choose like this. All settings get {FEW} splits, the best {BES
 {RIVALS} get {ALL}. The row shows the best of those that have {ALL}.
 
 Splits of one table overlap: the standard errors are those of drawing splits, not of new data. Some test rows here are
-rows on which the constants of `auto` and of the other solvers were chosen ([protocol](accuracy.md)). Nothing was chosen
-by the numbers of this page. The cells of bio_train are older than the rules of `auto` for weak noise, which help there
-(`experiments/weak_noise.py`).
+rows on which the constants of `auto` and of the other solvers were chosen ([protocol](accuracy-details.md)). Nothing
+was chosen by the numbers of this page. The cells of bio_train are older than the rules of `auto` for weak noise, which
+help there (`experiments/weak_noise.py`).
 """
 
 

@@ -220,7 +220,11 @@ def require_whole(**values: Any) -> None:
 
 def require_known(**choices: Any) -> None:
     """Refuse an unknown averaging or convexity before anything is asked of the data."""
-    known = {"averaging": (*SHARES, "linear"), "convexity": ("general", "strong")}
+    known = {
+        "averaging": (*SHARES, "linear"),
+        "convexity": ("general", "strong"),
+        "snapshots": ("mean", "last"),
+    }
     for name, choice in choices.items():
         if choice not in known[name] and not (name == "averaging" and _is_share(choice)):
             listed = ", ".join(map(repr, known[name])) + (" or a share from 0 to 1" if name == "averaging" else "")

@@ -5,7 +5,8 @@ gradient p̂ carries its own noise and stands wherever the exact one stood; the 
 c_t = f·min(2l, g‖x_t − x̃‖), a bound computed from released points, and noised in proportion
 (docs/proofs/sensitivity.md, Claim 1, rows 3 and 5). No difference exceeds c_t at f = 1. Typical ones are far smaller,
 because a margin moves by much less than ‖x − x̃‖, so a small f saves noise and biases little. With an exact oracle and
-f = 1 this is SVRG-ADMM.
+f = 1 this is SVRG-ADMM. The paper asks for η ≤ 1/(16g) where strongly convex; forty passes of such steps end far from
+the minimum, and 1/(2g) is stable.
 """
 
 from __future__ import annotations
@@ -26,10 +27,23 @@ from dpadmm.solvers import admm
 from dpadmm.solvers.base import SOLVERS, Oracle, Setting, Solution, Traits
 from dpadmm.solvers.step_after_gradient import Iterate, Tail
 
-EPOCHS, PASSES = 100, 20
-"""Snapshots, and how often the differences between them visit each row, all epochs together."""
-CLIP_FRACTION, EXPECTED_CLIP, AVERAGED = 0.05, 0.05, 0.25
-"""Chosen on training rows of adult, mushrooms, a9a and ipums_br (`python -m experiments.variance_reduction`)."""
+EPOCHS, AVERAGED = 100, 1 / 3
+"""Snapshots, and the share of the epochs that is averaged where the noise sets the step."""
+TRAVEL = 1.1
+"""The way the steps go together, in units of `Setting.travel`: more, because the last third of it is averaged."""
+LEAST_FRACTION, MOST_FRACTION, USUAL_MARGIN, SNAPSHOT_REACH = 0.05, 0.5, 0.5, 100.0
+"""All were chosen on training rows (`python -m experiments.variance_reduction`)."""
+
+
+def usual_fraction(problem: Problem, epoch_travel: float) -> float:
+    """f of differences that save noise and still hold the iterates near the snapshot.
+
+    Margins move by about ‖x − x̃‖/√d, so that f near 1/√d hardly clips a row. But the differences are all that an epoch
+    sees of the curvature. Where noise is small an epoch goes far, and differences clipped so tightly no longer stop it:
+    iterates swing from one side of the minimum to the other, farther each time. So f grows with the way of an epoch.
+    """
+    typical = max(LEAST_FRACTION, USUAL_MARGIN / math.sqrt(problem.shape[0]))
+    return min(MOST_FRACTION, max(typical, epoch_travel * problem.smoothness / SNAPSHOT_REACH))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +76,7 @@ class VRADMM(Traits):
     inner_steps : int
         m, steps between snapshots.
     step_size : float
-        Constant η, capped by 1/(2g) (general) or 1/(16g) (strong).
+        Constant η, capped by 1/(2g).
     rate : float
         Public sampling rate of the mini-batches, needed for the budget split.
     clip_fraction : float
@@ -75,6 +89,9 @@ class VRADMM(Traits):
         Which epoch means are averaged; the paper takes "all" (general) or "last" (strong).
     total_steps : int or None
         Stop after this many steps, in the middle of the last epoch if need be; None runs every epoch to its end.
+    snapshots : {"mean", "last"}
+        Where the next snapshot is taken: at the mean of the epoch, as in the paper, or where the epoch ended. There
+        differences start at zero, and gradients are not half an epoch old; `default` takes "last".
     beta, convexity, smoother
         As in DP-SADMM. "strong" restarts each epoch at the snapshot with dual −(1/β)pinv(Aᵀ)p̂.
     """
@@ -90,6 +107,7 @@ class VRADMM(Traits):
     averaging: admm.Averaging = "tail"
     convexity: Literal["general", "strong"] = "general"
     total_steps: int | None = None
+    snapshots: Literal["mean", "last"] = "mean"
     smoother: Smoother = field(default_factory=Identity)
 
     name: ClassVar[str] = "dp-vradmm"
@@ -110,7 +128,7 @@ class VRADMM(Traits):
             raise InvalidParameter(
                 f"clip_fraction={self.clip_fraction:g}", "a number above 0 and at most 1", "choose a smaller share"
             )
-        admm.require_known(averaging=self.averaging, convexity=self.convexity)
+        admm.require_known(averaging=self.averaging, convexity=self.convexity, snapshots=self.snapshots)
 
     @property
     def steps(self) -> int:
@@ -118,32 +136,36 @@ class VRADMM(Traits):
 
     @classmethod
     def default(cls, problem: Problem, setting: Setting, batch_size: int, **chosen: Any) -> Self:
-        """A hundred epochs that together visit twenty times the rows, or as many epochs of the given steps.
+        """A hundred epochs that together visit each row ten to forty times, or as many epochs of the given steps.
 
         Snapshots read all rows, so that their noise does not depend on how often they are taken, and the more of them
         there are, the shorter are the differences between them.
         """
         if "gradient_clip" in chosen:
             raise InvalidParameter("gradient_clip as an option", "clip_norm of the fit", "pass clip_norm instead")
-        steps, epochs = chosen.pop("steps", None), chosen.pop("epochs", None)
-        epochs = EPOCHS if epochs is None else count("epochs", epochs, minimum=1)
-        visits = max(1, math.ceil(PASSES * setting.n_rows / (batch_size * epochs)))
-        inner = chosen.pop("inner_steps", visits if steps is None else math.ceil(steps / min(epochs, steps)))
+        steps, epochs = chosen.pop("steps", None), count("epochs", chosen.pop("epochs", EPOCHS), minimum=1)
+        usual = admm.sampled_steps(problem, setting, batch_size, admm.LONGEST_STEP / TRAVEL)
+        whole = usual if steps is None else count("steps", steps, minimum=1)
+        inner = count("inner_steps", chosen.pop("inner_steps", math.ceil(whole / min(epochs, whole))), minimum=1)
         if steps is not None:
-            epochs = math.ceil(steps / count("inner_steps", inner, minimum=1))
-        expected_clip = number("expected_clip", chosen.pop("expected_clip", EXPECTED_CLIP), strict=True)
-        travel = setting.travel(problem) / (1 + expected_clip)
+            epochs = math.ceil(steps / inner)
+        travel = TRAVEL * setting.travel(problem)
+        tight = usual_fraction(problem, travel / epochs)
+        fraction = number("clip_fraction", chosen.pop("clip_fraction", tight), strict=True)
+        expected_clip = number("expected_clip", chosen.pop("expected_clip", fraction / 2), strict=True)
+        step_size = travel / (1 + expected_clip) / (epochs * inner)
         fields = {
             "epochs": epochs,
             "inner_steps": inner,
             "total_steps": steps,
-            "step_size": travel / (epochs * count("inner_steps", inner, minimum=1)),
+            "step_size": step_size,
             "beta": admm.default_beta(cls.beta, problem),
             "rate": setting.sampling_rate,
             "gradient_clip": setting.clip_norm,
-            "clip_fraction": CLIP_FRACTION,
+            "clip_fraction": fraction,
             "expected_clip": expected_clip,
-            "averaging": AVERAGED if problem.loss.curvature_fades else "tail",
+            "averaging": _averaged(step_size, problem),
+            "snapshots": "last",
         }
         return cls(**{**fields, **chosen})
 
@@ -156,8 +178,7 @@ class VRADMM(Traits):
         )
 
     def eta(self, problem: Problem) -> float:
-        limit = 2.0 if self.convexity == "general" else 16.0
-        return min(self.step_size, 1.0 / (limit * problem.smoothness))
+        return admm.capped(self.step_size, problem)
 
     def difference_clip(self, x: admm.Array, snapshot: admm.Array, problem: Problem) -> float:
         """f·min(2l, g‖x − x̃‖); no record's clipped gradient moves further than that at f = 1."""
@@ -185,7 +206,7 @@ class VRADMM(Traits):
         return admm.release(problem, state.average, self.beta, self.steps)
 
     def _take_snapshot(self, state: VRADMMState, problem: Problem, oracle: Oracle) -> VRADMMState:
-        snapshot = state.epoch.mean.x if state.t else state.point.x
+        snapshot = state.epoch.mean.x if state.t and self.snapshots == "mean" else state.point.x
         gradient = oracle.ask(SNAPSHOT, snapshot)
         point = state.point
         if self.convexity == "strong":
@@ -203,3 +224,10 @@ class VRADMM(Traits):
         number = math.ceil(state.t / self.inner_steps)
         weight = admm.averaging_weight(self.averaging, number, self.epochs)
         return replace(state, average=state.average.add(state.epoch.mean, weight))
+
+
+def _averaged(step_size: float, problem: Problem) -> admm.Averaging:
+    """A third of the epochs, less where the step is capped; half in regression, whose curvature does not fade."""
+    if not problem.loss.curvature_fades:
+        return "tail"
+    return 2 * AVERAGED * admm.averaged_share(step_size, problem)
