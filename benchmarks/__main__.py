@@ -11,7 +11,7 @@ from types import ModuleType
 from rich.console import Console
 from threadpoolctl import threadpool_limits
 
-from benchmarks import cold, endtoend, gradient, growth, iteration, machine, memory, smoothing, split
+from benchmarks import cold, endtoend, gradient, growth, iteration, machine, memory, network, smoothing, split
 from benchmarks.report import Row, number, print_rows
 from dpadmm import __version__
 from dpadmm.files import replacing
@@ -22,6 +22,7 @@ PARTS: dict[str, ModuleType] = {
     "iteration": iteration,
     "split": split,
     "smoothing": smoothing,
+    "network": network,
     "fit": endtoend,
     "memory": memory,
     "growth": growth,

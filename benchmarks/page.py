@@ -38,6 +38,11 @@ HEADINGS = {
         "smoothing adds to an iteration, in the median of seven fresh processes; and what drawing the noise adds, "
         "against noise that is at hand already.",
     ),
+    "network": (
+        "Training of networks",
+        "A whole `dpadmm.nn.fit` of 60 steps, set-up included and its plan in the cache, beside the loop of Opacus' "
+        "tutorials with the same expected batches; and what ring smoothing adds.",
+    ),
     "fit": (
         "Whole fits",
         "ε = 1, δ = 10⁻⁶. `auto` is the default under replace-one. `dp-sgd` has the batches (Poisson, 512 "

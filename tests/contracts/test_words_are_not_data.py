@@ -256,6 +256,7 @@ READERS = (
 KNOWN = {
     "privacy/version1.py": "statements of version 1 stored sentences: they are compared whole with what was said then",
     "tables/schema.py": "the message of Python's TOML parser",
+    "nn/examples.py": "the message of PyTorch's allocator, which has no type of its own",
     "cli/statement_command.py": "whether to tell a reader that the files of a model use other words",
 }
 

@@ -62,7 +62,7 @@ Topology = Annotated[
     typer.Option(
         "--topology",
         metavar="NAME",
-        help="Who talks to whom in a decentralised algorithm: complete, ring, star, torus, random-regular or erdos-renyi.",
+        help="Graph of a decentralised algorithm: complete, ring, star, torus, random-regular or erdos-renyi.",
         rich_help_panel="Training",
     ),
 ]

@@ -34,7 +34,6 @@ from dpadmm.estimators.fit_table import (
 )
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
-from dpadmm.estimators.progress_bar import progress_observer
 from dpadmm.estimators.standard_errors import Uncertain
 from dpadmm.estimators.unknown_arguments import knows_its_names
 from dpadmm.oracles.private import PrivateOracle
@@ -46,6 +45,7 @@ from dpadmm.problem.checks import count
 from dpadmm.problem.incidence import EdgeList, signed_incidence
 from dpadmm.problem.rowmap import RowMap
 from dpadmm.rows.protocol import Rows
+from dpadmm.sessions.progress_bar import progress_observer
 from dpadmm.solvers.auto.noise_spread.transcript import Listener
 from dpadmm.solvers.base import run
 

@@ -1,4 +1,4 @@
-"""Private neural networks on PyTorch: Laplacian smoothing of noisy gradients.
+"""Private neural networks on PyTorch: training under a plan, and Laplacian smoothing of noisy gradients.
 
 Examples
 --------
@@ -12,6 +12,10 @@ from __future__ import annotations
 from dpadmm.lazy import on_first_use
 
 _HOMES = {
+    "fit": "dpadmm.nn.private_training",
+    "training_plan": "dpadmm.nn.private_training",
+    "load_network": "dpadmm.nn.trained_network",
+    "TrainedNetwork": "dpadmm.nn.trained_network",
     "Ring": "dpadmm.nn.smoothings",
     "Grid": "dpadmm.nn.smoothings",
     "GradientSmoother": "dpadmm.nn.gradient_smoother",

@@ -97,7 +97,7 @@ class SmoothedOptimizer:
         """Refuse parameters that cannot be smoothed, and a choice of none."""
         chosen = list(self._parameters())
         for parameter in chosen:
-            _require_whole(parameter)
+            require_whole(parameter)
         if not any(self.smoother.fits(parameter) for parameter in chosen):
             raise InvalidParameter(
                 "a smoothing that fits none of the chosen parameters",
@@ -165,7 +165,7 @@ def _require_private(optimizer: Any) -> None:
         )
 
 
-def _require_whole(parameter: Parameter) -> None:
+def require_whole(parameter: Parameter) -> None:
     """Refuse weights in pieces, whose neighbours are elsewhere, and weights of less than single precision."""
     import torch
 

@@ -171,7 +171,7 @@ def make_sampler(name: str, n_rows: int, batch_size: int) -> Sampler:
         return Everything()
     rate = batch_size / n_rows
     if kind is TruncatedPoisson:
-        return TruncatedPoisson(rate, _default_cap(n_rows, rate), n_rows)
+        return TruncatedPoisson(rate, default_cap(n_rows, rate), n_rows)
     return Poisson(rate) if kind is Poisson else WithoutReplacement(batch_size, n_rows)
 
 
@@ -186,7 +186,7 @@ def sampler_from_dict(fields: dict[str, Any]) -> Sampler:
         return made
 
 
-def _default_cap(n_rows: int, rate: float) -> int:
+def default_cap(n_rows: int, rate: float) -> int:
     """Six standard deviations above the mean batch: truncation is then rarer than one in 10⁸."""
     mean = n_rows * rate
     return min(n_rows, math.ceil(mean + 6 * math.sqrt(mean * (1 - rate)) + 6))

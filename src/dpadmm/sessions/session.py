@@ -95,13 +95,16 @@ class Session:
         self._payment.check(wanted)
 
     @contextmanager
-    def carrying_out(self, promise: Promise, engine: kernels.Name | None = None) -> Iterator[Work]:
+    def carrying_out(
+        self, promise: Promise, engine: kernels.Name | None = None, receipt: str | None = None
+    ) -> Iterator[Work]:
         """Charge the whole promise for the work within, which must end with `Work.release`.
 
-        `engine` names the kernels for the work; without one those in use stay.
+        `engine` names the kernels for the work; without one those in use stay. `receipt` is that of work which was
+        interrupted and goes on, charged before.
         """
         with ExitStack() as held:
-            held.enter_context(self._payment.reserving(promise))
+            held.enter_context(self._payment.reserving(promise, receipt))
             if engine is not None:
                 held.enter_context(kernels.use(engine))
             work = Work(promise, self._payment, self.streams)
@@ -123,11 +126,13 @@ class Work:
         rows: Rows,
         mechanism: Mechanism | None = None,
         store: AnswerStore | None = None,
+        asked: dict[str, Any] | None = None,
     ) -> PrivateOracle:
         """The one oracle that answers the plan of a fit.
 
         `mechanism` adds the noise where that of the plan's arithmetic does not, on a device for example; `store` keeps
-        each answer before it leaves. Owners who answer elsewhere bring their own.
+        each answer before it leaves; `asked` is the state of the gate of work that goes on. Owners who answer elsewhere
+        bring their own.
         """
         if self._oracle is not None or not isinstance(self._promise, Plan):
             raise PromiseBroken("Got a second oracle for one plan. Expected one: a plan is carried out once.")
@@ -135,8 +140,14 @@ class Work:
             self._elsewhere, self._seeded = rows, self._seeded or rows.seeded
             self._oracle = rows.open(self._promise)
         else:
-            self._oracle = PrivateOracle(rows, Gate(self._promise), self._streams, mechanism, store)
+            gate = Gate(self._promise) if asked is None else Gate.restored(self._promise, asked)
+            self._oracle = PrivateOracle(rows, gate, self._streams, mechanism, store)
         return self._oracle
+
+    @property
+    def receipt(self) -> str:
+        """By which the ledger knows this work, to go on with it after an interruption; empty without a ledger."""
+        return self._payment.receipt
 
     def trial(self, part: Plan, rows: Rows, seed: int | None) -> PrivateOracle:
         """An oracle for one run within a search, with noise of its own. How many runs there are stays secret."""

@@ -166,6 +166,16 @@ class Ledger:
                     page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
                     return receipt
 
+    def require_reserved(self, receipt: str, dataset: str | None, plan: Plan | SearchPlan) -> None:
+        """Refuse a receipt under which work on this plan cannot go on: of another fit, or committed already."""
+        with self._page(self._store.reading) as page:
+            account, fit = page.fit(receipt)
+        if fit.plan.digest != plan.digest or account.dataset != self._read().standing(dataset).dataset:
+            raise PromiseBroken(
+                "Got a receipt of another plan or data set. Expected that of the work which goes on. Pass the ledger "
+                "and the data set that were charged for it."
+            )
+
     def commit(self, receipt: str, spent: Event | Selection, seeded: bool = False, release: str | None = None) -> None:
         """Note that a reserved plan was carried out exactly.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
-from dpadmm.errors import SPENT, InvalidParameter
+from dpadmm.errors import SPENT, InvalidParameter, PromiseBroken
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.events import Event
 from dpadmm.privacy.ledger.ledger import Ledger
@@ -59,13 +59,30 @@ class Payment:
         if self._ledger is not None:
             self._ledger.check(self._dataset, wanted, self._seeded)
 
+    @property
+    def receipt(self) -> str:
+        """What the ledger gave for the charge; empty before, and without a ledger."""
+        return self._receipt
+
     @contextmanager
-    def reserving(self, plan: Plan | SearchPlan) -> Iterator[None]:
-        """Charge the whole plan for the work within; whatever ends that work early says that the charge stays."""
+    def reserving(self, plan: Plan | SearchPlan, receipt: str | None = None) -> Iterator[None]:
+        """Charge the whole plan for the work within; whatever ends that work early says that the charge stays.
+
+        With the `receipt` of an earlier charge nothing is charged: work under it goes on, if it is still open.
+        """
         if self._ledger is not None:
             # A refusal charges nothing; an interruption may come before or after the charge.
             with _saying(unless=(Exception,)):
-                self._receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
+                if receipt is None:
+                    receipt = self._ledger.reserve(self._dataset, plan, self._seeded)
+                else:
+                    self._ledger.require_reserved(receipt, self._dataset, plan)
+                self._receipt = receipt
+        elif receipt:
+            raise PromiseBroken(
+                "Got work that a ledger was charged for, without this ledger. Expected the same ledger and data set as "
+                "at its beginning. Pass them again."
+            )
         with _saying():
             yield
 

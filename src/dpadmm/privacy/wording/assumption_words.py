@@ -82,6 +82,16 @@ WORDS: dict[str, Phrase] = {
         "nothing else that learned from these rows beforehand is covered",
         ": a scaler, an imputation or a selection of features that was fitted on them is not private",
     ),
+    "network-row-by-row": Phrase(
+        "the network and its loss compute the gradient of each row from that row alone",
+        ": this was tried on made-up rows before training; digits in which a product of PyTorch differs when other "
+        "rows are in the batch are not charged",
+    ),
+    "starting-weights-public": Phrase("the weights that training began with were found without looking at these rows"),
+    "record-continued-once": Phrase(
+        "no copy of the file that kept the training was trained on with besides",
+        ": each copy would answer the remaining questions once more",
+    ),
     "costs-in-addition": Phrase(
         "whatever else is computed from these rows, the rest of a pipeline included, costs in addition"
     ),
