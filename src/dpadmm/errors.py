@@ -111,6 +111,10 @@ class DownloadFailed(DpadmmError):
     """A data set could not be fetched or failed its checksum."""
 
 
+class Unreachable(DpadmmError):
+    """Another party did not answer in time. Nothing is lost: what was begun goes on when it is back."""
+
+
 class PrivacyError(DpadmmError):
     """A privacy promise cannot be made or was not kept. Never caught inside the library."""
 

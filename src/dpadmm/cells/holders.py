@@ -61,10 +61,12 @@ def brought_here(X: Any) -> Any:
 
 
 def named(X: Any) -> Any:
-    """What tells names and number of the features: of a dask DataFrame and of a named array, an empty twin."""
+    """What tells names and number of the features: of what is not read here, an empty twin."""
     if isinstance(X, NamedArray):
         import pandas as pd
 
         return pd.DataFrame(columns=list(X.columns))
+    if hasattr(X, "empty_twin"):
+        return X.empty_twin
     # Dask has no public name for the empty twin of its tables.
     return X._meta if held_by(X, "dask") and hasattr(X, "columns") else X  # noqa: SLF001

@@ -18,10 +18,12 @@ from dpadmm.cli import (
     failures,
     fit_command,
     ledger_command,
+    network_command,
     plan_command,
     predict_command,
     reproduce_command,
     schema_command,
+    silo_command,
     statement_command,
     tune_command,
     version_command,
@@ -56,6 +58,8 @@ app.command("statement", help=statement_command.HELP, epilog=CODES)(statement_co
 app.command("reproduce", help=reproduce_command.HELP, epilog=CODES)(reproduce_command.reproduce)
 app.command("audit", help=audit_command.HELP, epilog=CODES)(audit_command.audit)
 app.add_typer(ledger_command.app, name="ledger")
+app.add_typer(network_command.app, name="network")
+app.add_typer(silo_command.app, name="silo")
 app.command("version", epilog=CODES)(version_command.version)
 
 

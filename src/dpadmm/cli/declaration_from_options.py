@@ -171,19 +171,24 @@ def model_parameters(request: ModelOptions, schema: Schema | None) -> dict[str, 
 
 def declared_model(request: TableOptions, schema: Schema, verbose: bool) -> Any:
     """The estimator, not yet fitted."""
+    return model_of(
+        request,
+        schema,
+        invalid_rows=request.invalid_rows,
+        n_rows=declared_number(request, schema)[0],
+        ledger=request.ledger,
+        dataset=request.dataset,
+        random_state=request.seed,
+        verbose=int(verbose),
+    )
+
+
+def model_of(request: ModelOptions, schema: Schema, **more: Any) -> Any:
+    """The estimator that a schema and these options declare, with `more` of its parameters."""
     from dpadmm.estimators import DPLinearRegression, DPLinearSVC, DPLogisticRegression
 
     assert schema.target is not None
-    shared: dict[str, Any] = {
-        **model_parameters(request, schema),
-        "relation": request.relation,
-        "invalid_rows": request.invalid_rows,
-        "n_rows": declared_number(request, schema)[0],
-        "ledger": request.ledger,
-        "dataset": request.dataset,
-        "random_state": request.seed,
-        "verbose": int(verbose),
-    }
+    shared: dict[str, Any] = {**model_parameters(request, schema), "relation": request.relation, **more}
     if isinstance(schema.target.kind, Numeric):
         bounds, loss = (schema.target.kind.lower, schema.target.kind.upper), OF_NUMBERS[request.model]
         return DPLinearRegression(request.epsilon, request.delta, loss=loss, target_bounds=bounds, **shared)

@@ -9,13 +9,13 @@ from contextlib import suppress
 from typing import Any
 
 from dpadmm.cli.early_end import Outcome, Stopped
-from dpadmm.errors import Diverged, DownloadFailed, DpadmmError, FileProblem, InputError, PrivacyError
+from dpadmm.errors import Diverged, DownloadFailed, DpadmmError, FileProblem, InputError, PrivacyError, Unreachable
 
 UNEXPECTED, BAD_INPUT, PRIVACY_REFUSAL, FILE_PROBLEM, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
 
 EXIT_CODES = (
-    "0 done · 1 unexpected problem · 2 bad usage or input · 3 refused for privacy · 4 file or download problem "
-    "· 130 interrupted · 143 terminated. Outputs are written whole or not at all"
+    "0 done · 1 unexpected problem · 2 bad usage or input · 3 refused for privacy · 4 file, download or network "
+    "problem · 130 interrupted · 143 terminated. Outputs are written whole or not at all"
 )
 
 
@@ -27,7 +27,7 @@ def exit_code(error: BaseException) -> int:
     >>> exit_code(FileProblem("a", "b", "c")), exit_code(PrivacyError("no")), exit_code(ZeroDivisionError())
     (4, 3, 1)
     """
-    if isinstance(error, (FileProblem, DownloadFailed)):
+    if isinstance(error, (FileProblem, DownloadFailed, Unreachable)):
         return FILE_PROBLEM
     if isinstance(error, PrivacyError):
         return PRIVACY_REFUSAL

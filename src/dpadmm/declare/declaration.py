@@ -44,6 +44,10 @@ class Declaration:
         Whether rows or classes have public weights.
     unit : Unit
         Whose data is protected. Of persons `n_rows` is their number.
+    spares : int
+        How many questions more than needed are planned, of each kind that is asked more than once.
+    surplus : float
+        By how much the noise will be larger than planned, because many owners add it: 1 for one owner.
 
     Examples
     --------
@@ -60,6 +64,8 @@ class Declaration:
     counted: bool = True
     weighted: bool = False
     unit: Unit = Unit.ROW
+    spares: int = 0
+    surplus: float = 1.0
     penalty: str = "none"
     alpha: float = 1e-4
     l1_ratio: float = 0.5

@@ -15,7 +15,7 @@ from dpadmm.privacy.arithmetic import Arithmetic, require_exact_fits
 from dpadmm.privacy.budget import Relation
 from dpadmm.privacy.budget_split import remaining, with_share
 from dpadmm.privacy.calibration import calibrate
-from dpadmm.privacy.plan import Plan
+from dpadmm.privacy.plan import Plan, Request
 from dpadmm.privacy.sampling import Everything, Sampler, make_sampler
 from dpadmm.problem.checks import count, number
 from dpadmm.problem.losses.base import Loss
@@ -65,7 +65,7 @@ def make_recipe(declared: Declaration) -> Recipe:
     sampler = _sampler(declared.sampler, kind, budget.relation, n_rows, batch_size)
     before = declared.budgeted.requests
     left = remaining([share for _, share in before])
-    gaussian_mu = math.sqrt(left) * gaussian_shift(budget.epsilon, budget.delta)
+    gaussian_mu = math.sqrt(left) * gaussian_shift(budget.epsilon, budget.delta) / declared.surplus
     distance = budget.relation.record_distance
     reach = signal_to_noise(n_rows, gaussian_mu, distance, problem)
     clip_norm = _clip_norm(declared.clip_norm, problem, kind, reach)
@@ -82,13 +82,17 @@ def make_recipe(declared: Declaration) -> Recipe:
         raise InvalidParameter(
             "arithmetic='exact' with private preparation", "one of them", "declare bounds and graph, or use 'granular'"
         )
-    requests = [*asked, *solver.requests(problem, clip_norm)]
+    requests = [*asked, *(_with_spares(each, declared.spares) for each in solver.requests(problem, clip_norm))]
     accountant, unit = declared.accountant, declared.unit
     plan = calibrate(budget, requests, sampler, n_rows, accountant, arithmetic=arithmetic, unit=unit)
     if arithmetic is Arithmetic.EXACT:
         multipliers = [query.noise_multiplier for query in plan.queries]
         require_exact_fits(problem.shape[0], multipliers, declared.weighted)
     return Recipe(problem, solver, plan, make_solver)
+
+
+def _with_spares(request: Request, spares: int) -> Request:
+    return replace(request, count=request.count + spares) if request.count > 1 else request
 
 
 def solver_class(

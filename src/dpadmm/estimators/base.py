@@ -25,6 +25,8 @@ from dpadmm.estimators.declared_rows import fit_unit, nominal_rows, on_invalid_r
 from dpadmm.estimators.fit_size import work_of
 from dpadmm.estimators.fit_table import (
     MemoryTable,
+    OwnedByMany,
+    OwnersTable,
     RemoteTable,
     assumed_of_persons,
     held_elsewhere,
@@ -66,7 +68,7 @@ class Prepared:
     graph: EdgeList | None = None
 
 
-NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted", "unit")
+NOT_CHOSEN = ("budget", "loss", "n_rows", "n_features", "counted", "weighted", "unit", "spares", "surplus")
 CHOICES = tuple(field.name for field in fields(Declaration) if field.name not in NOT_CHOSEN)
 """Parameters of the estimators that a declaration takes as they are."""
 
@@ -165,16 +167,17 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
     # -- training ------------------------------------------------------------------------------------------------
 
     @knows_its_names
-    def fit(self, X: Any, y: Any, public_weight: Any = None, person: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, public_weight: Any = None, person: Any = None) -> Self:
         """Train on private rows. Every call spends the whole budget again.
 
         Parameters
         ----------
         X : (n, d) array, CSR matrix, DataFrame, dask array, dask DataFrame or torch tensor
             Rows. An array of type float32 stays so; lists and DataFrames are read cell by cell, in double precision.
-            Rows held by Dask or on a device are summed there.
+            Rows held by Dask or on a device are summed there. Or a `dpadmm.network.Federation`, whose owners keep
+            their rows and their labels.
         y : (n,)
-            Labels or targets.
+            Labels or targets; left out for a federation.
         public_weight : (n,), optional
             Weights of the rows, at least zero; only their ratios matter. They must be public constants (of a survey's
             design, say), never computed from private rows: hence the name.
@@ -248,8 +251,11 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         persons = persons_of(person, given.n_rows, public_weight, self.invalid_rows)
         weights = row_weights(brought_here(public_weight), given.n_rows)
         unit, number = (Unit.ROW, given.n_rows) if persons is None else (Unit.PERSON, persons.count)
-        _, assumed = nominal_rows(self.n_rows, number, budget.relation, unit)
+        owned = isinstance(given, OwnersTable)
+        assumed = () if owned else nominal_rows(self.n_rows, number, budget.relation, unit)[1]
         declaration = self.declaration(number, given.n_features, target, weights is not None, unit)
+        if isinstance(given, OwnersTable):
+            declaration = given.adapted(declaration)
         recipe, rowmap = declaration.recipe, declaration.rowmap
         declaration.budgeted.require_usable(given.is_sparse)
         affordable(recipe.plan)
@@ -293,8 +299,10 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         self.plan_ = recipe.plan
         self._store(weights)
 
-    def _given(self, X: Any, y: Any) -> MemoryTable | RemoteTable:
+    def _given(self, X: Any, y: Any) -> MemoryTable | RemoteTable | OwnersTable:
         """The table, left where it is if it is not in memory."""
+        if isinstance(X, OwnedByMany):
+            return X.for_model(self, y)
         held = None if y is None else held_elsewhere(X, y, self.invalid_rows == "zero")
         return in_memory(X, y, self.invalid_rows, self) if held is None else held
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from dpadmm.cells.feature_tables import public_form, require_usable_names
 from dpadmm.cells.holders import held_by, named, on_accelerator
 from dpadmm.cells.person_ids import PersonNumbers, numbered, require_complete
 from dpadmm.cells.target_columns import has_public_type
+from dpadmm.declare.declaration import Declaration
 from dpadmm.declare.target import Target
 from dpadmm.errors import InvalidData, InvalidParameter, UnsupportedProblem
 from dpadmm.estimators.declared_rows import require_finite, require_policy, require_valid
@@ -48,6 +49,26 @@ class RemoteTable(FitTable, Protocol):
     def rows(self, rowmap: RowMap, target: Target, weights: NDArray[np.float64] | None, strict: bool) -> Rows:
         """Rows by the public rules; if `strict`, invalid ones are refused."""
         ...
+
+
+@runtime_checkable
+class OwnersTable(FitTable, Protocol):
+    """Rows of many owners: they are never here, and their owners answer together."""
+
+    def adapted(self, declared: Declaration) -> Declaration:
+        """The same choices for sums that many owners form."""
+        ...
+
+    def rows(self, plan: Plan) -> Rows:
+        """What stands in their place, and brings an oracle that asks the owners."""
+        ...
+
+
+@runtime_checkable
+class OwnedByMany(Protocol):
+    """What a user passes in place of X and y."""
+
+    def for_model(self, estimator: Any, y: Any) -> OwnersTable: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +109,7 @@ def in_memory(table: Any, y: Any, invalid_rows: str, estimator: Any) -> MemoryTa
 
 
 def private_rows(
-    given: MemoryTable | RemoteTable,
+    given: MemoryTable | RemoteTable | OwnersTable,
     rowmap: RowMap,
     target: Target,
     weights: NDArray[np.float64] | None,
@@ -97,6 +118,9 @@ def private_rows(
     persons: PersonNumbers | None = None,
 ) -> Rows:
     """Map the rows by the public rule; rows that break the declaration are refused or count as zero."""
+    if isinstance(given, OwnersTable):
+        require_single_rows("of many owners", persons)
+        return given.rows(plan)
     if not isinstance(given, MemoryTable):
         require_policy(invalid_rows)
         require_single_rows(given.place, persons)

@@ -25,6 +25,12 @@ def feature_table(X: Any, tolerant: bool, estimator: Any, fewest_rows: int = 1) 
             "rows in memory: models are trained where the rows are, searches and transformers are not",
             "fit a model by itself, or pass X.compute() or X.cpu()",
         )
+    if hasattr(X, "for_model"):
+        raise InvalidDataType(
+            "rows of many owners",
+            "rows in one place: owners fit a model together, but no search, transformer or audit",
+            "fit a model by itself",
+        )
     table = numeric_table(X, tolerant)
     _require_entries(table.shape, fewest_rows)
     return check_array(

@@ -40,6 +40,9 @@ LARGEST_CONDITION = 1e6
 LARGEST_STRETCH = 1e60
 """Coordinates that stretch a row further are refused: products with a sum would overflow."""
 
+SMALLEST_STRETCH = 1e-60
+"""Coordinates that shrink rows further are refused: their entries would lose digits, and then vanish."""
+
 NOBODY = Batch(np.zeros(0, dtype=np.intp))
 """Who takes part in a question that is answered without reading a row."""
 
@@ -191,7 +194,7 @@ class PrivateOracle:
         """
         size, condition = _size_and_condition(matrix)
         features = self._rows.space.n_features
-        if matrix.shape != (features, features) or not size <= LARGEST_STRETCH:
+        if matrix.shape != (features, features) or not SMALLEST_STRETCH <= size <= LARGEST_STRETCH:
             raise QueryRefused("coordinates must be a finite square matrix of moderate size with one row a feature")
         if not condition <= LARGEST_CONDITION:
             raise QueryRefused("coordinates so oblique that rounding a sum in the old ones shows in the new ones")

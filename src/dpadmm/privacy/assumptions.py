@@ -51,6 +51,8 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "record-continued-once": (),
     "costs-in-addition": (),
     "fixed-in-advance": (),
+    "owners-collude-at-most": ("silos", "colluding", "epsilon"),
+    "owners-rows-declared": (),
     "functions-row-by-row": (),
     "as-stored": ("words",),
 }
@@ -90,7 +92,7 @@ class Assumption:
 
 
 def _parameter(name: str, value: Any) -> int | str:
-    return text(value, "an assumption") if name == "words" else whole(value, "an assumption")
+    return text(value, "an assumption") if name in ("words", "epsilon") else whole(value, "an assumption")
 
 
 def assumed(key: str, **parameters: int | str) -> Assumption:

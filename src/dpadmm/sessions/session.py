@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -23,6 +23,24 @@ from dpadmm.randomness import Streams, make_streams
 from dpadmm.rows.protocol import Rows
 
 Promise = Plan | SearchPlan
+
+
+@runtime_checkable
+class AnsweredElsewhere(Protocol):
+    """What stands for rows that are never here: it brings an oracle that asks their owners."""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether their noise can be repeated."""
+        ...
+
+    def open(self, plan: Plan) -> PrivateOracle:
+        """The oracle, once all owners have paid for the plan."""
+        ...
+
+    def close(self) -> None:
+        """All was asked."""
+        ...
 
 
 class Session:
@@ -100,7 +118,8 @@ class Work:
     def __init__(self, promise: Promise, payment: Payment, streams: Streams) -> None:
         self._promise, self._payment, self._streams = promise, payment, streams
         self._oracle: PrivateOracle | None = None
-        self._released = False
+        self._released, self._seeded = False, not streams.secret
+        self._elsewhere: AnsweredElsewhere | None = None
 
     def oracle(
         self,
@@ -112,12 +131,17 @@ class Work:
         """The one oracle that answers the plan of a fit.
 
         `mechanism` adds the noise where that of the plan's arithmetic does not, on a device for example; `store` keeps
-        each answer before it leaves; `asked` is the state of the gate of work that goes on.
+        each answer before it leaves; `asked` is the state of the gate of work that goes on. Owners who answer elsewhere
+        bring their own.
         """
         if self._oracle is not None or not isinstance(self._promise, Plan):
             raise PromiseBroken("Got a second oracle for one plan. Expected one: a plan is carried out once.")
-        gate = Gate(self._promise) if asked is None else Gate.restored(self._promise, asked)
-        self._oracle = PrivateOracle(rows, gate, self._streams, mechanism, store)
+        if isinstance(rows, AnsweredElsewhere):
+            self._elsewhere, self._seeded = rows, self._seeded or rows.seeded
+            self._oracle = rows.open(self._promise)
+        else:
+            gate = Gate(self._promise) if asked is None else Gate.restored(self._promise, asked)
+            self._oracle = PrivateOracle(rows, gate, self._streams, mechanism, store)
         return self._oracle
 
     @property
@@ -141,6 +165,8 @@ class Work:
             spent = self._oracle.spent
         self._payment.commit(spent, numbers)
         self._released = True
+        if self._elsewhere is not None:
+            self._elsewhere.close()
 
     def require_released(self) -> None:
         """Refuse to end as if all were well when nothing was released: the charge stays."""
@@ -156,5 +182,4 @@ class Work:
     ) -> PrivacyStatement:
         """What was promised, once it was kept."""
         self.require_released()
-        seeded = not self._streams.secret
-        return PrivacyStatement.of(self._promise, solver, assumptions, seeded, subject, candidates)
+        return PrivacyStatement.of(self._promise, solver, assumptions, self._seeded, subject, candidates)

@@ -141,10 +141,29 @@ class Ledger:
         account.require_unit(plan.unit, kind_of(plan))
         return account.spent_with(charge(plan.event, plan.budget.relation, account.next_slack))
 
-    def reserve(self, dataset: str | None, plan: Plan | SearchPlan, seeded: bool = False) -> str:
+    def reserve(
+        self,
+        dataset: str | None,
+        plan: Plan | SearchPlan,
+        seeded: bool = False,
+        receipt: str | None = None,
+        resumed: bool = False,
+    ) -> str:
         """Charge `plan` and return the receipt for `commit`; or raise `BudgetExceeded` and charge nothing.
 
         A plan of which one number contradicts another is refused with `PromiseBroken`: what it costs says nothing.
+
+        Parameters
+        ----------
+        dataset, plan
+            What is charged, and for what.
+        seeded : bool
+            Whether the noise can be repeated. Refused unless the data set is marked as a test.
+        receipt : str, optional
+            32 hexadecimal digits that are used for nothing else, from whoever may crash between the charge and a note
+            of it. Refused if something was charged under it before.
+        resumed : bool
+            After such a crash: what was charged under the receipt before is not charged again.
         """
         require_any_agreement(plan)
         account = self._read().standing(dataset)
@@ -153,11 +172,13 @@ class Ledger:
             cost = charge(plan.event, plan.budget.relation, account.next_slack)
             with self._page(self._store.writing) as page:
                 account = page.balance.standing(dataset)
+                if receipt is not None and page.was_charged(receipt, account.dataset, plan.digest, resumed):
+                    return receipt
                 if cost.slack <= account.next_slack:
                     account.require_open(plan.budget.relation, seeded, kind_of(plan))
                     account.require_unit(plan.unit, kind_of(plan))
                     account.require_room(plan, cost)
-                    receipt = uuid.uuid4().hex
+                    receipt = uuid.uuid4().hex if receipt is None else receipt
                     page.append("reserve", {"dataset": account.dataset, **_fit_fields(receipt, plan, cost, seeded)})
                     return receipt
 

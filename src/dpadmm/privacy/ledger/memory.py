@@ -92,6 +92,19 @@ class Page:
         self.log.append(entry)
         self.balance = self.balance.after([entry])
 
+    def was_charged(self, receipt: str, dataset: str, plan_digest: str, resumed: bool) -> bool:
+        """Whether this plan was charged under this receipt and is not finished; if not, the receipt must be new."""
+        if not re.fullmatch("[0-9a-f]{32}", receipt):
+            raise PromiseBroken("Got a receipt that is not 32 hexadecimal digits. Expected one made of a digest.")
+        entry = self.log.last_with(f'"receipt": "{receipt}"')
+        if entry is None:
+            return False
+        found = entry.content
+        same = found["kind"] == "reserve" and (found["dataset"], found["plan_digest"]) == (dataset, plan_digest)
+        if not (resumed and same):
+            raise PromiseBroken("Got a receipt under which something was charged before. Expected a new one.")
+        return True
+
     def fit(self, receipt: str) -> tuple[Standing, Fit]:
         """The reserved fit of a receipt and its data set; refused if it was committed before."""
         unknown = PromiseBroken("Got a receipt that this ledger never gave out. Expected one from `reserve`.")

@@ -125,6 +125,13 @@ WORDS: dict[str, Phrase] = {
         ": which parts there are, with which budgets, and when to stop was not decided after looking at what an "
         "earlier part released (this total does not hold otherwise; the limit of a ledger does)",
     ),
+    "owners-collude-at-most": Phrase(
+        "of the {silos} owners at most {colluding} collude with the coordinator or with each other, and each is a "
+        "different person or company",
+        ": towards them, and towards the network, the epsilon above holds for the rows of the others, as far as the "
+        "cryptography does; if all other owners colluded against one, epsilon for its rows would be {epsilon}",
+    ),
+    "owners-rows-declared": Phrase("the total number of rows was declared; the number of each owner stays its own"),
     "functions-row-by-row": Phrase("each function in the pipeline maps a row by itself, without looking at others"),
     "as-stored": Phrase("{words}"),
 }
