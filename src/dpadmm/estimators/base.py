@@ -33,6 +33,7 @@ from dpadmm.estimators.fit_table import (
     in_memory,
     persons_of,
     private_rows,
+    require_single_rows,
 )
 from dpadmm.estimators.parameter_types import require_plain
 from dpadmm.estimators.pipelines import NOTHING_ELSE, maps_before, require_nothing_learned_before
@@ -252,6 +253,8 @@ class PrivateLinearModel(Uncertain, BaseEstimator):  # type: ignore[misc]
         weights = row_weights(brought_here(public_weight), given.n_rows)
         unit, number = (Unit.ROW, given.n_rows) if persons is None else (Unit.PERSON, persons.count)
         owned = isinstance(given, OwnersTable)
+        if owned:
+            require_single_rows("of many owners", persons)
         assumed = () if owned else nominal_rows(self.n_rows, number, budget.relation, unit)[1]
         declaration = self.declaration(number, given.n_features, target, weights is not None, unit)
         if isinstance(given, OwnersTable):
