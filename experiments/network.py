@@ -198,11 +198,14 @@ def table(found: list[dict[str, Any]]) -> str:
             for epsilon in EPSILONS
         )
         second = "" if one["second_epsilon"] is None else f"{half['second_epsilon']} / {one['second_epsilon']}"
-        lines.append(
-            f"| {data}, {words} | {half['accuracy']:.4f} ± {half['deviation']:.4f} | {one['accuracy']:.4f} ± "
-            f"{one['deviation']:.4f} | {second} | {one['seeds']} | {one['kilobytes'] or ''} |"
-        )
+        cells = [f"{data}, {words}", _accuracy(half), _accuracy(one), second, one["seeds"], one["kilobytes"] or ""]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
+
+
+def _accuracy(found: dict[str, Any]) -> str:
+    deviation = f" ± {found['deviation']:.4f}" if found["seeds"] > 1 else ""
+    return f"{found['accuracy']:.4f}{deviation}"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ HELP = """\
 Let your rows take part in a model of many owners. They never leave your machine.
 
 You make a silo once, and send its card to the coordinator. For each model you get a proposal: look at it, compare the \
-roster with the other owners over the telephone, and approve it. Your ledger is charged when all owners have approved. \
+roster with the other owners over the telephone, and approve it. Your ledger is charged when all owners have approved and all silos have said hello. \
 See docs/deployment.md.
 
 \b
@@ -36,7 +36,7 @@ Examples
   dpadmm silo status north
 """
 STEPS = {
-    "charging": "all owners approved; the ledger is charged",
+    "charging": "all owners approved and all silos said hello; the ledger is being charged",
     "charged": "the ledger is charged",
     "drawn": "a sum was computed, noised and masked",
     "kept": "it is on the disk",
