@@ -25,7 +25,8 @@ def numbered(ids: Any, n_rows: int) -> PersonNumbers:
     """Persons numbered from 0 on, in any order.
 
     Two cells are one id if they are equal as labels are (docs/proofs/rows.md): 1, 1.0 and True are, "1" is another. A
-    cell that is no label, such as None, NaN or a list, is no id.
+    cell that is no label, such as None, NaN or a list, is no id, nor is a real number so large that it may have been
+    rounded (2⁵³ in double precision).
 
     Examples
     --------
@@ -66,13 +67,23 @@ def _one_column(ids: Any) -> NDArray[Any]:
 
 def _of_objects(column: NDArray[Any]) -> PersonNumbers:
     numbers: dict[Any, int] = {}
-    labels = map(label, column.tolist())
+    labels = map(_id_of, column.tolist())
     found = (-1 if each is None else numbers.setdefault(each, len(numbers)) for each in labels)
     return PersonNumbers(np.fromiter(found, dtype=np.intp, count=len(column)), len(numbers))
 
 
+def _id_of(cell: Any) -> Any:
+    rounded = isinstance(cell, (float, np.floating)) and not np.abs(cell) < _first_gap(type(cell))
+    return None if rounded else label(cell)
+
+
+def _first_gap(kind: Any) -> float:
+    """From here on not every whole number is of this real type: ids of several persons may have become one."""
+    return float(2.0 / np.finfo(kind).eps)
+
+
 def _of_one_type(column: NDArray[Any]) -> PersonNumbers:
-    known = np.isfinite(column) if column.dtype.kind == "f" else np.ones(len(column), dtype=bool)
+    known = np.abs(column) < _first_gap(column.dtype) if column.dtype.kind == "f" else np.ones(len(column), dtype=bool)
     ids, places = np.unique(column[known], return_inverse=True)
     numbers = np.full(len(column), -1, dtype=np.intp)
     numbers[known] = places

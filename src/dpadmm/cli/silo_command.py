@@ -24,8 +24,8 @@ HELP = """\
 Let your rows take part in a model of many owners. They never leave your machine.
 
 You make a silo once, and send its card to the coordinator. For each model you get a proposal: look at it, compare the \
-roster with the other owners over the telephone, and approve it. Your ledger is charged when all owners have approved and all silos have said hello. \
-See docs/deployment.md.
+roster with the other owners over the telephone, and approve it. Your ledger is charged when all owners have \
+approved and all silos have said hello. See docs/deployment.md.
 
 \b
 Examples

@@ -54,5 +54,15 @@ def _vector_norms(slopes: NDArray[np.float64]) -> NDArray[np.float64]:
     peak = np.abs(slopes).max(axis=1, initial=0.0)
     safe = np.where(peak > 0, peak, 1.0)
     scaled = slopes / safe[:, None]
-    norms: NDArray[np.float64] = safe * np.sqrt(np.einsum("ij,ij->i", scaled, scaled))
+    norms: NDArray[np.float64] = safe * np.sqrt(squared_lengths(scaled))
     return np.where(peak > 0, norms, 0.0)
+
+
+def squared_lengths(rows: NDArray[Any]) -> NDArray[Any]:
+    """‖row‖² of each row, to the same last bit wherever the row stands.
+
+    NumPy adds the entries of a long row in another order where the row is alone.
+    """
+    shown = np.concatenate([rows, rows]) if len(rows) == 1 else rows
+    found: NDArray[Any] = np.einsum("ij,ij->i", shown, shown)
+    return found[: len(rows)]

@@ -434,9 +434,12 @@ def _blocks(
 def products(rows: Array, points: NDArray[Any]) -> Array:
     """⟨row, point⟩ for each row and point, to the same last bit wherever the row stands.
 
-    BLAS rounds a row by the group it falls into: then taking one row away would move the slopes of others.
+    BLAS rounds a row by the group it falls into: then taking one row away would move the slopes of others. NumPy adds
+    the entries of a long row in another order where the row is alone.
     """
-    return np.stack([np.einsum("ij,j->i", rows, point.astype(np.float64, copy=False)) for point in points], axis=1)
+    shown = np.concatenate([rows, rows]) if len(rows) == 1 else rows
+    found = [np.einsum("ij,j->i", shown, point.astype(np.float64, copy=False)) for point in points]
+    return np.stack(found, axis=1)[: len(rows)]
 
 
 def _mapped_dense(

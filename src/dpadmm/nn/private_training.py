@@ -24,6 +24,7 @@ from dpadmm.nn.rows_apart import MADE_UP_ROWS, require_layers, require_rows_apar
 from dpadmm.nn.smoothings import Smoothing
 from dpadmm.nn.trained_network import TrainedNetwork, as_npz, fill, from_npz
 from dpadmm.nn.training_record import Beginning, TrainingRecord, training_record
+from dpadmm.oracles.gate import Gate
 from dpadmm.oracles.private import PrivateOracle
 from dpadmm.privacy.assumptions import Assumption
 from dpadmm.privacy.budget import Budget, Relation
@@ -231,7 +232,8 @@ class NetworkTraining:
 
     def _oracle(self, work: Work, examples: Examples, record: TrainingRecord | None, done: int) -> PrivateOracle:
         private = NetworkRows(examples, copy.deepcopy(self.network), self.loss, self.views, self.at_once, step=done)
-        return work.oracle(private, store=record, asked=None if record is None else record.gate_state)
+        asked = None if record is None else record.gate_state or Gate(self.plan).to_dict()
+        return work.oracle(private, store=record, asked=asked)
 
     def _remaining(
         self, oracle: PrivateOracle, descent: Descent, weights: list[Any], observe: Callable[[int, int], None]

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dpadmm.kernels.clipping import squared_lengths
+
 #: A dense array or a sparse matrix of SciPy in CSR form.
 Matrix: TypeAlias = Any
 
@@ -29,7 +31,7 @@ def row_norms(X: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     block = max(1, (1 << 20) // max(1, X.shape[1]))
     for start in range(0, len(X), block):
         rows = X[start : start + block].astype(np.float64) / safe[start : start + block, None]
-        ratio[start : start + block] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        ratio[start : start + block] = np.sqrt(squared_lengths(rows))
     return safe, ratio
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.errors import QueryRefused
-from dpadmm.kernels.clipping import clip_slopes
+from dpadmm.kernels.clipping import clip_slopes, squared_lengths
 from dpadmm.problem.losses import Logistic
 from dpadmm.problem.losses.base import Loss
 from dpadmm.rows.wide import margins
@@ -55,4 +55,4 @@ def _lengths(rows: Any) -> Array:
     """Squares that underflow are of no account: nothing shorter than four is clipped, l'' being at most a quarter."""
     if sparse.issparse(rows):
         return np.asarray(np.sqrt(rows.power(2) @ np.ones(rows.shape[1])))
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
+    return np.asarray(np.sqrt(squared_lengths(rows)))

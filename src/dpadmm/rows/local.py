@@ -16,7 +16,7 @@ from scipy.linalg.blas import dsyrk
 from dpadmm import kernels
 from dpadmm.errors import QueryRefused
 from dpadmm.kernels import numpy_kernels
-from dpadmm.kernels.clipping import SAFETY
+from dpadmm.kernels.clipping import SAFETY, squared_lengths
 from dpadmm.kernels.threads import LONGEST_RUN, sum_in_chunks
 from dpadmm.privacy.questions import (
     At,
@@ -315,7 +315,7 @@ class LocalRows:
         require_moderate(size * self._row_norm)
         rounding = (self._table.n_features + 8) * np.finfo(np.float64).eps
         for rows, block in seen._blocks():
-            squares, bounds = np.einsum("ij,ij->i", rows, rows), size * self._table.norms[block]
+            squares, bounds = squared_lengths(rows), size * self._table.norms[block]
             norms[block] = np.where(squares < SMALLEST_SQUARE, bounds, np.sqrt(squares)) + rounding * bounds
         seen._measure(norms)
         seen._see(seen._matrix.shape[1])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpadmm.cells.sparse_places import require_places_inside
+from dpadmm.kernels.clipping import squared_lengths
 from dpadmm.problem.lengths import Matrix, row_norms
 from dpadmm.rows.file_pages import FilePages
 
@@ -87,7 +88,7 @@ def _squares(rows: Matrix) -> NDArray[np.float64]:
     if sparse.issparse(rows):
         squares = np.bincount(_owners(rows), weights=rows.data * rows.data, minlength=rows.shape[0])
         return np.asarray(squares, dtype=float)
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(squared_lengths(rows))
 
 
 def _row_blocks(X: Matrix) -> Iterator[slice]:

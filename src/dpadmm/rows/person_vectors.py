@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE
+from dpadmm.kernels.clipping import SAFETY, SMALLEST_SCALE, squared_lengths
 from dpadmm.kernels.numpy_kernels import products
 from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.wide import turned_rows
@@ -84,7 +84,12 @@ def _dense(matrix: Any) -> Array:
 
 
 def _plain(matrix: Any) -> Any:
-    return sparse.csr_matrix(matrix) if sparse.issparse(matrix) else np.asarray(matrix)
+    if not sparse.issparse(matrix):
+        return np.asarray(matrix)
+    # SciPy adds and multiplies in another order if any row is out of order: no row may decide for others.
+    found = sparse.csr_matrix(matrix)
+    found.sort_indices()
+    return found
 
 
 def _squared_lengths(vectors: Any, seen: Map, by_rows: bool) -> Array:
@@ -105,7 +110,7 @@ def _squared_lengths(vectors: Any, seen: Map, by_rows: bool) -> Array:
 def _summed_squares(vectors: Any) -> Array:
     if sparse.issparse(vectors):
         return np.asarray(vectors.multiply(vectors) @ np.ones(vectors.shape[1]))
-    return np.asarray(np.einsum("ij,ij->i", vectors, vectors))
+    return np.asarray(squared_lengths(vectors))
 
 
 def _along(vectors: Any, direction: Array) -> Array:

@@ -101,13 +101,13 @@ class Session:
         """Charge the whole promise for the work within, which must end with `Work.release`.
 
         `engine` names the kernels for the work; without one those in use stay. `receipt` is that of work which was
-        interrupted and goes on, charged before.
+        interrupted and goes on, charged before: its oracle needs the state of the gate.
         """
         with ExitStack() as held:
             held.enter_context(self._payment.reserving(promise, receipt))
             if engine is not None:
                 held.enter_context(kernels.use(engine))
-            work = Work(promise, self._payment, self.streams)
+            work = Work(promise, self._payment, self.streams, goes_on=receipt is not None)
             yield work
             work.require_released()
 
@@ -115,8 +115,9 @@ class Session:
 class Work:
     """What may be done under a promise that was charged."""
 
-    def __init__(self, promise: Promise, payment: Payment, streams: Streams) -> None:
+    def __init__(self, promise: Promise, payment: Payment, streams: Streams, goes_on: bool = False) -> None:
         self._promise, self._payment, self._streams = promise, payment, streams
+        self._goes_on = goes_on
         self._oracle: PrivateOracle | None = None
         self._released, self._seeded = False, not streams.secret
         self._elsewhere: AnsweredElsewhere | None = None
@@ -136,6 +137,10 @@ class Work:
         """
         if self._oracle is not None or not isinstance(self._promise, Plan):
             raise PromiseBroken("Got a second oracle for one plan. Expected one: a plan is carried out once.")
+        if self._goes_on and (asked is None or isinstance(rows, AnsweredElsewhere)):
+            raise PromiseBroken(
+                "Got work that goes on, charged before, without the state of its gate. Expected what was asked so far."
+            )
         if isinstance(rows, AnsweredElsewhere):
             self._elsewhere, self._seeded = rows, self._seeded or rows.seeded
             self._oracle = rows.open(self._promise)

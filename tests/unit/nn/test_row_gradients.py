@@ -151,7 +151,7 @@ def test_what_a_row_makes_the_loss_say_is_not_shown() -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "convolutional"])
 def test_the_batch_around_a_row_moves_its_gradient_by_roundings_alone(kind: str) -> None:
-    """No bound is proved of this distance, which is an assumption of the statement; here it is below 1e-6 of the clip."""
+    """No bound is proved of this distance, which is an assumption of the statement; here it is below 1e-6 clips."""
     model, pair = (
         (networks.linear, networks.rows(64)) if kind == "linear" else (networks.convolutional, networks.images(64))
     )
