@@ -28,6 +28,7 @@ from dpadmm.network.messages import (
     read_as,
 )
 from dpadmm.network.owner_budget import OwnerBudget
+from dpadmm.network.owner_table import OwnerTable
 from dpadmm.network.pads import Label
 from dpadmm.network.proposal import Proposal, ProposalRefused
 from dpadmm.network.roster import Roster
@@ -683,3 +684,78 @@ def test_what_is_stored_is_read_with_care(parties):
 def test_an_ask_is_the_same_message_read_back():
     ask = Ask(b"s" * 32, 1, "gradient", (np.zeros(3),), ())
     assert ask.question == read_as(Ask, ask.content).question
+
+
+# -- crashes and lost states ------------------------------------------------------------------------------------------
+
+
+def test_a_secret_that_was_half_erased_is_never_used(parties):
+    """A power cut between the zeros and the end of the file left keys that everybody knows: the exact sum was shown."""
+    parties.opened()
+    for erased in (bytes(64), parties.vaults[FIRST].fetch(SECRET)[:32] + bytes(32), bytes(32) + b"x" * 32):
+        before = dict(parties.vaults[FIRST]._files)
+        parties.vaults[FIRST]._files[SECRET] = erased
+        parties.silos[FIRST] = parties.start(FIRST)
+        assert not still_answers(parties)
+        parties.vaults[FIRST]._files = before
+
+
+def test_an_epoch_is_closed_before_its_secret_is_overwritten(parties, monkeypatch):
+    coordinator = parties.opened()
+    silo, vault = parties.silos[FIRST], parties.vaults[FIRST]
+    closed = []
+    forget = vault.forget
+    monkeypatch.setattr(vault, "forget", lambda name: (closed.append(silo.state.epoch.closed), forget(name)))
+    coordinator.close()
+    assert closed
+    assert all(closed)
+
+
+def test_a_charge_that_the_ledger_refused_does_not_pass_at_the_second_try(parties, tmp_path):
+    """A state that was lost, or a second silo on one data set, would answer the whole plan anew for one charge."""
+    ledger = Ledger.create(tmp_path / "ledger.db")
+    ledger.set_limit("rows", Budget(10.0, 1e-3), owner="Ada")
+    parties.budgets[FIRST] = OwnerBudget(ledger, "rows")
+    parties.silos[FIRST] = parties.start(FIRST)
+    fresh = {name: dict(vault._files) for name, vault in parties.vaults.items()}
+    parties.opened()
+    for name, files in fresh.items():
+        parties.vaults[name]._files = dict(files)
+        parties.silos[name] = parties.start(name)
+    parties.approve()
+    coordinator = parties.coordinator()
+    for _ in range(3):
+        with pytest.raises(SilosRefused, match=FIRST):
+            coordinator.open()
+    assert len(ledger.account("rows").fits) == 1
+
+
+def test_only_its_owner_may_read_the_folder_of_a_silo(tmp_path):
+    (tmp_path / "state").mkdir(mode=0o755)
+    held = FolderVault(tmp_path / "state")
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+    held.release()
+
+
+def test_a_state_set_back_beside_a_changed_table_shows_no_difference(parties):
+    """Noise that did not depend on the counts would be the same for both tables, and their difference exact."""
+    parties.opened()
+    before = dict(parties.vaults[FIRST]._files)
+    one = answered(parties, gradient_at(parties.silos[FIRST], 1))
+    parties.vaults[FIRST]._files = dict(before)
+    X, y = parties.tables[FIRST]
+    parties.tables[FIRST] = (np.vstack([X[:1] / 2, X[1:]]), y)
+    parties.silos[FIRST] = parties.start(FIRST)
+    other = answered(parties, gradient_at(parties.silos[FIRST], 1))
+    moved = (np.frombuffer(other.masked, dtype="<u8") - np.frombuffer(one.masked, dtype="<u8")).view(np.int64)
+    alike = exact_counts(X, y) - exact_counts(*parties.tables[FIRST])
+    assert not np.array_equal(np.abs(moved), np.abs(alike))
+    assert np.abs(moved).max() > 4 * np.abs(alike).max()
+
+
+def exact_counts(X, y):
+    """The counts of the gradient at zero, without noise or masks."""
+    proposal = Parties(3, 1).proposal
+    rows = OwnerTable(X, y).rows(proposal)
+    query = proposal.plan.query("gradient")
+    return rows.ask(query.question, (np.zeros(SIZE),), Batch(None)).counts

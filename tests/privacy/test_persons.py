@@ -14,6 +14,8 @@ from dpadmm import DPLinearRegression, DPLogisticRegression, DPSearchCV, kernels
 from dpadmm.cells.pandas_cells import cells_of
 from dpadmm.cells.person_ids import PersonNumbers, numbered
 from dpadmm.errors import InvalidData, InvalidParameter, PromiseBroken, QueryRefused, UnsupportedProblem
+from dpadmm.kernels.clipping import squared_lengths
+from dpadmm.kernels.numpy_kernels import products
 from dpadmm.oracles.gate import Gate
 from dpadmm.oracles.private import PrivateOracle
 from dpadmm.preparation import PrivateQuantileClipper
@@ -39,6 +41,7 @@ from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
 from dpadmm.rows.owned import PIECE_ROWS, Owned
 from dpadmm.rows.packed import PackedRows
+from dpadmm.rows.person_vectors import PersonVectors
 
 from .persons import CLIP, SCORE, asked, one_person, rows_of, table_of
 
@@ -613,3 +616,36 @@ def test_numbers_of_persons_are_those_of_their_labels():
     floats = numbered(np.array([0.0, -0.0, np.nan, np.inf, 2.0]), 5)
     assert floats.of_row.tolist() == [0, 0, -1, -1, 1]
     assert isinstance(floats, PersonNumbers)
+
+
+def test_the_order_of_entries_of_one_person_does_not_round_those_of_another():
+    """SciPy adds the squares of all rows in another order where entries of one row are out of order."""
+    rng, columns, squares = np.random.default_rng(0), 12, set()
+    values = rng.normal(size=10) * 10 ** rng.uniform(-1, 1, size=10)
+    mine = [sparse.csr_matrix(([values[k]], [9 - k], [0, 1]), shape=(1, columns)) for k in range(10)]
+    for entries in (1, 2):
+        its = sparse.csr_matrix((np.ones(entries), np.arange(entries), [0, entries]), shape=(1, columns))
+        table = sparse.vstack([*mine, its], format="csr")
+        vectors = PersonVectors.weighed(table, np.full((11, 1), 0.1), np.array([0, 10, 11]))
+        squares.add(vectors.clipped(0.01, None).parts[0][0].toarray().tobytes())
+    assert len(squares) == 1
+
+
+@pytest.mark.parametrize("columns", [100, 9000, 20000])
+def test_a_long_row_alone_has_the_length_that_it_has_among_others(columns):
+    row = np.random.default_rng(1).normal(size=columns)
+    point = np.random.default_rng(2).normal(size=(1, columns))
+    for rows in (2, 3, 17):
+        together = np.tile(row, (rows, 1))
+        assert squared_lengths(row[None])[0] == squared_lengths(together)[-1]
+        assert products(row[None], point)[0, 0] == products(together, point)[-1, 0]
+
+
+@pytest.mark.parametrize(("kind", "first"), [(np.float64, 2.0**53), (np.float32, 2.0**24)])
+def test_ids_that_may_have_been_rounded_are_none(kind, first):
+    """pandas makes real numbers of a column of whole ones for a single missing id: then several ids become one."""
+    column = np.array([first - 1, first, first + 4, np.nan, np.inf], dtype=kind)
+    # Python's own numbers are doubles, whatever they came from.
+    for ids in (column, *([column.astype(object)] if kind is np.float64 else [])):
+        assert numbered(ids, 5).of_row.tolist() == [0, -1, -1, -1, -1]
+    assert numbered([2**53, 2**53 + 1], 2).count == 2

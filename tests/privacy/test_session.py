@@ -7,6 +7,7 @@ import pytest
 
 from dpadmm import Ledger
 from dpadmm.errors import SPENT, BudgetExceeded, PromiseBroken, QueryRefused
+from dpadmm.oracles.gate import Gate
 from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.calibration import calibrate
 from dpadmm.privacy.plan import Request
@@ -124,3 +125,28 @@ def test_a_seeded_session_says_so():
         work.release(ask(work, 2))
     assert session.seeded
     assert work.statement("by hand", ()).seeded
+
+
+def going_on(ledger, receipt, asked):
+    with Session(ledger, "people").carrying_out(plan_of(), receipt=receipt) as work:
+        oracle = work.oracle(rows(), asked=asked)
+        oracle.ask(GRADIENT, np.zeros(2))
+
+
+def interrupted(ledger, receipts):
+    with Session(ledger, "people").carrying_out(plan_of()) as work:
+        receipts.append(work.receipt)
+        ask(work, 2)
+        raise KeyboardInterrupt
+
+
+def test_work_that_goes_on_needs_the_state_of_its_gate(ledger):
+    """Otherwise one charge would pay for the whole plan as often as it is interrupted."""
+    receipts, gate = [], Gate(plan_of())
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(ledger, receipts)
+    gate.admit(gate.line("gradient"), 2)
+    with pytest.raises(PromiseBroken, match="state of its gate"):
+        going_on(ledger, receipts[0], None)
+    with pytest.raises(QueryRefused, match="have been answered"):
+        going_on(ledger, receipts[0], gate.to_dict())

@@ -89,6 +89,8 @@ class EpochWork:
         ask = self._asked
         assert ask is not None
         label = Label(self._session, ask.number, ask.question, total.units, deviations).encoded
-        counts = total.counts + share_of_noise(self._noise_key, label, deviations)
+        # Other counts have other noise: a silo that was set back, with a table that changed, shows no difference.
+        drawn_for = label + digest(total.counts.astype("<i8").tobytes())
+        counts = total.counts + share_of_noise(self._noise_key, drawn_for, deviations)
         self._sent.append(masked(counts, self._name, self._pairs, label))
         return np.zeros_like(total.counts)

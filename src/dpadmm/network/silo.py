@@ -86,6 +86,8 @@ class Silo:
         self._alone = threading.Lock()
         stored = self._vault.fetch(LATEST)
         self._state = SiloState() if stored is None else SiloState.from_bytes(stored)
+        if self._state.epoch is None or self._state.epoch.closed:
+            self._vault.forget(SECRET)  # a crash may have come between the end of the epoch and its erasure
         self._proposals: dict[bytes, Proposal] = {}
         self._work: EpochWork | None = None
         self._handlers: dict[str, Callable[[Any], Message]] = {
@@ -245,7 +247,14 @@ class Silo:
         if known is None:
             self._advance("charging", proposal.run, runs={**self._state.runs, proposal.run: run})
         self._observe("charging")
-        self._owner.budget.charge(run.receipt, proposal.plan, proposal.seeded, resumed=known is not None)
+        try:
+            self._owner.budget.charge(run.receipt, proposal.plan, proposal.seeded, resumed=known is not None)
+        except PromiseBroken:
+            if known is None:
+                # Charged by a state that was lost, or by another silo: asked once more it must not pass for a crash.
+                rest = {each: kept for each, kept in self._state.runs.items() if each != proposal.run}
+                self._advance("not charged", proposal.run, runs=rest)
+            raise
         self._observe("charged")
         self._advance("charged", proposal.run, runs={**self._state.runs, proposal.run: replace(run, charged=True)})
 
@@ -294,7 +303,7 @@ class Silo:
         """The oracle of the open session, made anew after a crash."""
         if self._work is None:
             secret = self._vault.fetch(SECRET)
-            if secret is None or len(secret) != 2 * SECRET_BYTES:
+            if secret is None or len(secret) != 2 * SECRET_BYTES or not _is_of(secret, epoch):
                 raise PromiseBroken("the secrets of this epoch are gone; a new epoch has to be approved")
             proposal = self._proposal(epoch.proposal)
             counts = self._state.runs[proposal.run].gate
@@ -307,8 +316,10 @@ class Silo:
         assert epoch is not None
         proposal = self._proposal(epoch.proposal)
         run = self._state.runs[proposal.run]
-        self._owner.budget.commit(run.receipt, self._at_work(epoch).gate.spent, proposal.plan, proposal.seeded)
-        self._end_epoch()
+        try:
+            self._owner.budget.commit(run.receipt, self._at_work(epoch).gate.spent, proposal.plan, proposal.seeded)
+        finally:
+            self._end_epoch()
         return close
 
     # -- its own state ----------------------------------------------------------------------------------------------
@@ -316,13 +327,18 @@ class Silo:
     def _end_epoch(self) -> None:
         """Erase the secrets of the epoch, then its answers; nothing of it is ever answered again."""
         self._work = None
-        self._vault.forget(SECRET)
         epoch = self._state.epoch
-        if epoch is not None and not epoch.closed:
+        if epoch is None or epoch.closed:
+            self._vault.forget(SECRET)
+            return
+        try:
+            # Closed before the secret is overwritten: half erased, it is one that everybody knows.
             self._advance("closed", epoch.session, epoch=replace(epoch, closed=True))
-            for number in range(1, epoch.answered + 1):
-                self._vault.forget(_answer_file(number))
-            self._observe("closed")
+        finally:
+            self._vault.forget(SECRET)
+        for number in range(1, epoch.answered + 1):
+            self._vault.forget(_answer_file(number))
+        self._observe("closed")
 
     def _advance(self, what: str, *which: bytes, **changes: Any) -> None:
         self._keep(self._state.moved(what.encode(), *which, **changes))
@@ -358,6 +374,11 @@ class Silo:
 
 def _hello(epoch: Epoch) -> Hello:
     return read_as(Hello, decode(decode(epoch.hello)[1]))
+
+
+def _is_of(secret: bytes, epoch: Epoch) -> bool:
+    """Whether these are the keys of the epoch's hello, whole and not erased."""
+    return public_half(secret[:SECRET_BYTES]) == _hello(epoch).ephemeral and any(secret[SECRET_BYTES:])
 
 
 def _encoded(said: Message) -> bytes:

@@ -147,6 +147,7 @@ class FolderVault:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        folder.chmod(0o700)  # `epoch.secret` takes the masks and the noise off
         self._lock = _locked(folder / "lock", folder)
 
     def keep(self, name: str, content: bytes) -> None:

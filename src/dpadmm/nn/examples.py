@@ -80,6 +80,7 @@ class FetchedExamples:
 
     def __init__(self, dataset: Any) -> None:
         self._dataset, self.n_rows = dataset, _counted(dataset)
+        self._shapes: list[Any] | None = None
 
     def fetch(self, rows: NDArray[np.intp]) -> LabelledRows:
         from torch.utils.data import default_collate
@@ -88,6 +89,10 @@ class FetchedExamples:
         many = getattr(self._dataset, "__getitems__", None)
         drawn = many(numbers) if many else [self._dataset[number] for number in numbers]
         inputs, targets = default_collate(drawn)
+        shapes = [getattr(part, "shape", ())[1:] for part in (inputs, targets)]
+        self._shapes = shapes if self._shapes is None else self._shapes
+        if shapes != self._shapes:
+            raise ValueError("rows of another shape than the first ones")  # `unquoted` makes it a refusal
         return LabelledRows(inputs, targets)
 
     def require_unchanged(self) -> None:
@@ -187,6 +192,22 @@ def _one_by_one(examples: Examples, numbers: NDArray[np.intp]) -> LabelledRows:
 
     alone = [examples.fetch(numbers[number : number + 1]) for number in reversed(range(len(numbers)))]
     return LabelledRows(*(torch.cat(parts[::-1]) for parts in zip(*alone, strict=True)))
+
+
+def told_apart(made_up: LabelledRows) -> LabelledRows:
+    """The same rows with whole numbers 0 in the first, 1 in the second, and both in the others."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+
+    def bits(part: Tensor) -> Tensor:
+        if part.is_floating_point():
+            return part
+        drawn = torch.randint(2, part.shape, generator=generator)
+        drawn[0], drawn[1] = 0, 1
+        return drawn.to(part.device, part.dtype)
+
+    return LabelledRows(*map(bits, made_up))
 
 
 def _made_up(part: Tensor, rows: int, draw: Any) -> Tensor:

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dpadmm.errors import InvalidParameter
+from dpadmm.errors import DpadmmError, InvalidParameter, PromiseBroken
 from dpadmm.nn.augmented_views import Make as MakeView
 from dpadmm.nn.augmented_views import Views
 from dpadmm.nn.descent import Descent, DescentRule, Make, PublicStep
-from dpadmm.nn.examples import Examples, examples_of, made_up_like
+from dpadmm.nn.examples import Examples, examples_of, made_up_like, told_apart
 from dpadmm.nn.network_copies import precision_of, public_weights, require_installed, trainable_copy, with_weights
 from dpadmm.nn.network_rows import NetworkRows, as_vector
 from dpadmm.nn.public_count import public_count
@@ -212,6 +212,11 @@ class NetworkTraining:
         """Charge the plan, ask all gradients and state what was promised."""
         plan = self.plan
         began = record.resumed(plan) if record is not None and record.has_begun else None
+        if began is not None and began.seeded and not session.seeded:
+            raise PromiseBroken(
+                "Got a training that was begun with a seed, to go on without one. Expected random_state as at its "
+                "beginning: noise that can be repeated hides nothing. Pass it again, or choose another file."
+            )
         answers = [] if record is None else list(record.answers)
         if began is not None:
             fill(self.network, from_npz(began.weights, "the weights a training began with"))
@@ -219,7 +224,7 @@ class NetworkTraining:
         descent = self.rule.start(weights)
         with session.carrying_out(plan, receipt=None if began is None else began.receipt) as work:
             if record is not None and began is None:
-                record.begin(Beginning(plan, as_npz(self.network.state_dict()), work.receipt))
+                record.begin(Beginning(plan, as_npz(self.network.state_dict()), work.receipt, session.seeded))
             history = [descent.take(_tensor(answer)) for answer in answers]
             oracle = self._oracle(work, examples, record, descent.steps)
             history += self._remaining(oracle, descent, weights, observe)
@@ -253,6 +258,12 @@ def rehearse(network: Any, rows: Examples, loss: Loss, rule: DescentRule, views:
     require_layers(network)
     made_up = made_up_like(rows, next(iter(public_weights(network))), MADE_UP_ROWS)
     require_rows_apart(copy.deepcopy(network), loss, views, made_up)
+    try:
+        require_rows_apart(copy.deepcopy(network), loss, views, told_apart(made_up))
+    except DpadmmError:
+        raise
+    except Exception:  # a network or a loss that knows no whole number but 0
+        pass
     weights = public_weights(network)
     rule.start(weights).take(torch.zeros(sum(weight.numel() for weight in weights)))
 

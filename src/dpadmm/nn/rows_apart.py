@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from dpadmm.errors import UnsupportedProblem
@@ -45,6 +46,7 @@ def require_rows_apart(model: Any, loss: Loss, views: Views, made_up: LabelledRo
     """
     import torch
 
+    pristine = copy.deepcopy((model, loss))
     state = {name: value.clone() for name, value in model.state_dict().items()}
     with torch.random.fork_rng():
         gradients = RowGradients(model, loss, Views(), MADE_UP_ROWS)
@@ -53,6 +55,7 @@ def require_rows_apart(model: Any, loss: Loss, views: Views, made_up: LabelledRo
             _require_outputs(gradients, made_up)
             _require_losses(gradients, made_up)
         _require_gradients(gradients, made_up)
+        _require_gradients_alone(gradients.of(made_up), pristine, made_up)
     if not all(torch.equal(value, state[name]) for name, value in model.state_dict().items()):
         raise UnsupportedProblem(
             "a model that changes its own state when it is called",
@@ -137,6 +140,19 @@ def _require_gradients(gradients: RowGradients, made_up: LabelledRows) -> None:
                 "a loss with terms beside those of the rows, or weights that are used outside their layers",
                 "a loss of outputs and targets alone: whatever else is in it would be added without clip and noise",
                 "give penalties to the optimiser, as weight_decay",
+            )
+
+
+def _require_gradients_alone(together: list[Tensor], pristine: tuple[Any, Loss], made_up: LabelledRows) -> None:
+    """A row by itself, in a network and a loss that met no other, has the gradient that it has among the others."""
+    for row in range(MADE_UP_ROWS):
+        alone = RowGradients(*copy.deepcopy(pristine), Views(), MADE_UP_ROWS).of(_row(made_up, row))
+        if not all(_close(one[0], each[row]) for one, each in zip(alone, together, strict=True)):
+            raise UnsupportedProblem(
+                "a model or a loss in which the gradient of a row depends on the other rows, or on rows before it",
+                "gradients of each row by itself",
+                "remove hooks and gradients of your own that look at the batch, numbers that a layer or loss keeps "
+                "between calls, and layers whose first axis is not the rows",
             )
 
 

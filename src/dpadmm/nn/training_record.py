@@ -22,7 +22,7 @@ from dpadmm.files import usable_path
 from dpadmm.privacy.plan import Plan
 from dpadmm.stored_json import parse, reading, unreadable
 
-VERSION = 1
+VERSION = 2
 WHAT = "the record of a training"
 TABLES = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value BLOB NOT NULL);
@@ -47,6 +47,7 @@ class Beginning:
     plan: Plan
     weights: bytes
     receipt: str
+    seeded: bool
 
 
 class TrainingRecord:
@@ -69,6 +70,7 @@ class TrainingRecord:
             "plan": beginning.plan.digest,
             "weights": beginning.weights,
             "receipt": beginning.receipt,
+            "seeded": "yes" if beginning.seeded else "no",
         }
         with self._connection as transaction:
             transaction.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
@@ -90,7 +92,7 @@ class TrainingRecord:
         weights, receipt = self._fact("weights"), self._fact("receipt")
         if not isinstance(weights, bytes) or not isinstance(receipt, str):
             raise unreadable(WHAT, "without the weights it began with")
-        return Beginning(plan, weights, receipt)
+        return Beginning(plan, weights, receipt, self._fact("seeded") != "no")
 
     @property
     def gate_state(self) -> dict[str, Any] | None:

@@ -309,6 +309,25 @@ def test_a_dataset_whose_rows_depend_on_their_batch_is_refused() -> None:
         trained(examples=Centring())
 
 
+def test_a_dataset_that_pads_to_the_longest_row_of_a_batch_is_refused() -> None:
+    inputs, targets = networks.rows()
+
+    class Padding(torch.utils.data.Dataset):  # type: ignore[misc]
+        def __len__(self) -> int:
+            return 200
+
+        def __getitems__(self, numbers: list[int]) -> Any:
+            longer = torch.cat([inputs, inputs], dim=1) if 100 in numbers else inputs
+            return [(longer[number], targets[number]) for number in numbers]
+
+        def __getitem__(self, number: int) -> Any:
+            raise AssertionError
+
+    model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool1d(6), torch.nn.Linear(6, 3))
+    with pytest.raises(InvalidData):
+        trained(model=model, examples=Padding(), rate=1.0)
+
+
 def test_a_table_that_is_written_to_or_grows_is_refused() -> None:
     inputs, targets = networks.rows()
     kept: list[Any] = [(inputs[row], int(targets[row])) for row in range(200)]

@@ -157,3 +157,77 @@ def test_a_view_that_all_rows_share_is_taken() -> None:
 def test_an_error_on_made_up_rows_is_shown_as_it_is() -> None:
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         networks.trained(model=networks.linear(features=5))
+
+
+class Hooked(nn.Module):
+    """Divides the gradient of each row by the length of those of all rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 4), nn.Linear(4, 3)
+
+    def forward(self, x: Any) -> Any:
+        hidden = self.first(x)
+        if hidden.requires_grad:
+            hidden.register_hook(lambda gradient: gradient / gradient.norm())
+        return self.second(hidden)
+
+
+class Remembering(nn.Module):
+    """Keeps the largest entry that it ever saw in an attribute of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.largest = nn.Linear(6, 3), 0.0
+
+    def forward(self, x: Any) -> Any:
+        self.largest = max(self.largest, float(x.detach().abs().max()))
+        return self.layer(x / self.largest)
+
+
+class RememberingLoss(nn.Module):
+    """Keeps the largest loss that it ever saw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = 0.0
+
+    def forward(self, outputs: Any, targets: Any) -> Any:
+        each = networks.CROSS_ENTROPY(outputs, targets)
+        self.largest = max(self.largest, float(each.detach().max()))
+        return each / self.largest
+
+
+def weighted_by_classes(outputs: Any, targets: Any) -> Any:
+    """Rows of classes that are frequent in the batch count less."""
+    counts = torch.bincount(targets, minlength=3).clamp(min=1)
+    return networks.CROSS_ENTROPY(outputs, targets) / counts[targets] * len(targets)
+
+
+class TokensLessTheLargest(nn.Module):
+    """Tokens are looked up relative to the largest of the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.layer = nn.Embedding(4, 5), nn.Linear(5, 3)
+
+    def forward(self, tokens: Any) -> Any:
+        return self.layer(self.table(tokens.max() - tokens).mean(dim=1))
+
+
+@pytest.mark.parametrize("model", [Hooked, Remembering])
+def test_gradients_that_depend_on_other_rows_are_refused(model: Any) -> None:
+    with pytest.raises(UnsupportedProblem, match=r"depends? on the other rows|its own state"):
+        networks.trained(model=model())
+
+
+@pytest.mark.parametrize("loss", [RememberingLoss(), weighted_by_classes])
+def test_losses_that_remember_or_weigh_by_the_batch_are_refused(loss: Any) -> None:
+    with pytest.raises(UnsupportedProblem, match="other rows"):
+        networks.trained(loss=loss)
+
+
+def test_tokens_are_tried_with_different_numbers() -> None:
+    tokens = torch.randint(2, (200, 7), generator=torch.Generator().manual_seed(1))
+    with pytest.raises(UnsupportedProblem, match="other rows"):
+        networks.trained(model=TokensLessTheLargest(), examples=(tokens, tokens[:, 0]))

@@ -256,3 +256,11 @@ def test_a_killed_process_goes_on(tmp_path: Path) -> None:
     connection.close()
     done = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "6"
+
+
+def test_a_seeded_training_does_not_go_on_as_a_private_one(tmp_path: Path, asked: list[Any]) -> None:
+    """Noise that anybody who knows the seed can repeat hides nothing, whatever is drawn after it."""
+    interrupted(tmp_path / "record", asked, 3, random_state=7)
+    with pytest.raises(PromiseBroken, match="begun with a seed"):
+        trained(resume=tmp_path / "record", steps=STEPS)
+    assert trained(resume=tmp_path / "record", steps=STEPS, random_state=7).privacy.seeded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -135,13 +135,22 @@ class HeuristicParty:
         rows = mapped_rows(number, declared, problem, table)
         assert isinstance(rows, MinimisingRows)
         self.promise: Promise = NoPromise(number)
+        self._priced: PerturbedObjective | None = None
         if priced is None:
             self.node: Node = ExactNode(rows, declared.clip)
             return
-        noise, budget = declared.noise_of(priced), declared.budget
+        noise = declared.noise_of(priced)
         self.node = PerturbedNode(rows, noise, declared.clip, priced.answers, make_streams(seed).noise)
-        true = priced.epsilon(noise, budget.delta)
-        self.promise = HeuristicClaim(number, priced.answers, noise, true, budget.delta, budget.epsilon)
+        self._declared, self._priced = declared, priced
+        self.priced_at(priced.curvature)
+
+    def priced_at(self, curvature: float) -> None:
+        """Say what minima cost at the least curvature they were asked with: nodes that leave lower it."""
+        if self._priced is not None:
+            priced, noise = replace(self._priced, curvature=curvature), self.node.noise_std
+            budget, answers = self._declared.budget, self._priced.answers
+            true = priced.epsilon(noise, budget.delta)
+            self.promise = HeuristicClaim(self.number, answers, noise, true, budget.delta, budget.epsilon)
 
     def prepare(self) -> None:
         """Nothing is charged."""

@@ -66,6 +66,7 @@ class NetworkRounds:
         self.algorithm, self.problem = algorithm, problem
         self.members = tuple(range(graph.n_nodes))
         self.exchange = Exchange(graph, algorithm.rho, problem.shape)
+        self.least_degree = float(graph.degrees.min())
         self._nodes = list(nodes)
         self._state = algorithm.start(graph.n_nodes, problem)
         self._absent: set[int] = set()
@@ -111,6 +112,7 @@ class NetworkRounds:
                 f"a graph of {left.n_nodes} nodes for the {len(places)} that are left", "one of them", "correct it"
             )
         self.exchange = self.exchange.regrouped(left, places)
+        self.least_degree = min(self.least_degree, float(left.degrees.min()))
         self.members = tuple(self.members[place] for place in places)
         self._nodes = [self._nodes[place] for place in places]
         self._state = tuple(part[places] for part in self._state)

@@ -292,6 +292,8 @@ def _end(run: NetworkRounds, parties: Sequence[Party | HeuristicParty]) -> None:
     """Tell each owner what its node ends with, or that it has left."""
     places = {member: place for place, member in enumerate(run.members)}
     for party in parties:
+        if isinstance(party, HeuristicParty):
+            party.priced_at(2.0 * run.algorithm.rho * run.least_degree)
         party.has_left = party.number not in places
         if not party.has_left:
             place = places[party.number]
