@@ -47,7 +47,7 @@ from dpadmm.problem.rowmap import RowMap
 from dpadmm.randomness import make_streams
 from dpadmm.reproduce.contenders.linear_gaussian import Linear
 from dpadmm.rows import local
-from dpadmm.rows.local import LocalRows, _kernel_loss
+from dpadmm.rows.local import LocalRows, kernel_loss
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.visit import visit
 from dpadmm.solvers.noisy_admm import NoisyADMM
@@ -112,7 +112,7 @@ def hard_states(rng, program, footing, noise):
 
 def perturbation(program, footing, noise, engine, rng, target):
     """Largest share of r by which a visit as computed differs from the exact one."""
-    code, parameter = _kernel_loss(program.problem.loss)
+    code, parameter = kernel_loss(program.problem.loss)
     rounding = Decimal(footing.rounding.over_noise(noise.deviation / (program.step * CLIP)) * noise.deviation)
     worst, worst_dual = 0.0, 0.0
     for on_grid, away, dual in hard_states(rng, program, footing, noise):

@@ -814,7 +814,7 @@ class TestFits:
         target = 2.0 * y - 1
         problem = Problem(Logistic(), L1(0.02), constraint)
         solver = NoisyADMM(40, 250, 0.08, 2.5)
-        found = run(solver, problem, NoiselessOracle(LocalRows(X / 2, target, Logistic()), random_state=0))
+        found = run(solver, problem, NoiselessOracle(LocalRows(X / 2, target, Logistic()), random_state=0, passes=250))
         best = solve_exactly(problem, X / 2, target, 1e-8)
         gap = objective(problem, X / 2, target, found.coefficients) - objective(problem, X / 2, target, best)
         assert 0 <= gap < 2e-3

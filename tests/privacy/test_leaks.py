@@ -220,8 +220,8 @@ class TestLabels:
     def test_the_intercept_does_not_start_at_the_label_mean(self, tmp_path):
         same(squared(), (X, np.zeros(N)), (X, np.ones(N)), tmp_path)
         seen = same(squared(solver="full-admm"), (X, np.zeros(N)), (X, np.ones(N)), tmp_path)
-        assert seen["queries"][0][0] == "gradient"
-        assert not np.frombuffer(seen["queries"][0][1]).any()
+        assert seen["queries"][0][:2] == ("asked", "gradient")
+        assert not np.frombuffer(seen["queries"][0][2]).any()
 
 
 class TestCounts:

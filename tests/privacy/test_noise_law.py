@@ -18,6 +18,7 @@ from dpadmm.privacy.budget import Budget
 from dpadmm.privacy.plan import Query
 from dpadmm.privacy.questions import DIFFERENCE, GRADIENT, ClippedGradient, GradientDifference
 from dpadmm.privacy.sampling import Batch, Everything, Poisson, TruncatedPoisson, WithoutReplacement
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem import Logistic, Softmax
 from dpadmm.randomness import make_streams
 from dpadmm.rows.local import LocalRows
@@ -33,7 +34,12 @@ def plan_with(sampler, n, kind="gradient", scalable=False):
     question = GradientDifference(1.5) if scalable else ClippedGradient(1.5)
     query = Query(kind, QUERIES, 1.5, sampler, sampler.denominator(n), 2.0, question)
     plan = SimpleNamespace(
-        query=lambda name: query, queries=(query,), n_rows=n, budget=Budget(1.0, 1e-3), arithmetic=Arithmetic.GRANULAR
+        query=lambda name: query,
+        queries=(query,),
+        n_rows=n,
+        budget=Budget(1.0, 1e-3),
+        arithmetic=Arithmetic.GRANULAR,
+        unit=Unit.ROW,
     )
     return plan, query
 

@@ -18,7 +18,7 @@ from dpadmm.errors import FileProblem, QueryRefused
 from dpadmm.estimators import standard_errors
 from dpadmm.estimators.loading import checksum
 from dpadmm.oracles.mechanisms import Granular
-from dpadmm.privacy.questions import ROW_MOMENTS
+from dpadmm.privacy.questions.centred_score import SCORE
 from dpadmm.solvers.auto.noise_spread import replay, response, transcript
 from dpadmm.solvers.auto.noise_spread.replay import Spread, noise_spread
 from dpadmm.solvers.auto.noise_spread.transcript import Transcript
@@ -218,4 +218,4 @@ def test_the_transcript_is_what_was_answered_and_leads_to_the_released_model() -
     assert len(kept.answers) == released.call_count
     np.testing.assert_array_equal(kept.final_state().point.x, model.weights_)
     with pytest.raises(QueryRefused):
-        transcript.Tape(kept).ask(ROW_MOMENTS)
+        transcript.Tape(kept).ask(SCORE)

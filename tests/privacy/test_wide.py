@@ -24,6 +24,7 @@ from dpadmm.privacy.questions import (
     GradientDifference,
     JointMoments,
     RowMoments,
+    SecondMoment,
 )
 from dpadmm.problem.losses import Logistic, Softmax, Squared
 from dpadmm.problem.spiked_map import SpikedMap
@@ -254,29 +255,17 @@ def test_row_moments_are_answered_once_and_only_as_planned(fitted):
     with pytest.raises(QueryRefused, match="moments"):
         other.ask(ROW_MOMENTS)
     query = plan.query("moments")
-
-    class Cheap(RowMoments):
-        def reach(self, relation):
-            return 1e-3
-
-    for change in (
-        {"clip_norm": 0.9 * query.clip_norm},
-        {"question": JointMoments(0.5, 1, 0.5)},
-        {"clip_norm": 1e-3, "question": Cheap(0.5, 0.0, 0.1, 1, 0.5)},
-    ):
-        queries = tuple(replace(q, **change) if q is query else q for q in plan.queries)
-        broken = PrivateOracle(
-            LocalRows(X, 2.0 * y - 1, Logistic()), Gate(replace(plan, queries=queries)), make_streams(0)
-        )
-        with pytest.raises(QueryRefused):
-            broken.ask(ROW_MOMENTS)
+    queries = tuple(replace(q, clip_norm=0.9 * q.clip_norm) if q is query else q for q in plan.queries)
+    broken = PrivateOracle(LocalRows(X, 2.0 * y - 1, Logistic()), Gate(replace(plan, queries=queries)), make_streams(0))
+    with pytest.raises(QueryRefused):
+        broken.ask(ROW_MOMENTS)
 
 
 def test_spiked_rows_answer_gradients_only():
     X, y = text(50)
     seen = LocalRows(X, 2.0 * y - 1, Logistic()).transformed(SpikedMap(np.ones(WIDE), np.ones(WIDE), 0.5))
     for ask in (
-        seen.second_moment_sum,
+        lambda: seen.ask(SecondMoment(), (), EVERY_ROW),
         lambda: seen.ask(FeatureCurvature(), (np.zeros(WIDE), np.ones(WIDE)), EVERY_ROW),
         lambda: moment_sums(seen, JointMoments(0.5, 1)),
         lambda: row_moment_sums(seen, statistic_of(2)),

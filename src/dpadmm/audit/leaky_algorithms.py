@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadmm.errors import InvalidParameter
+from dpadmm.privacy.printed_noise import theorem2_sigma
 
 Floats = NDArray[np.float64]
 
@@ -161,11 +162,3 @@ class PrintedSADMM:
             x = x - eta / (1 + eta * self.beta) * (gradient + self.beta * (x - y + lam))
             lam, total = lam + x - y, total + x
         return total / self.steps
-
-
-def theorem2_sigma(n: int, b: int, steps: int, epsilon: float, delta: float) -> float:
-    """σ of Theorem 2, minimised over θ, whether or not the conditions of the theorem hold; compare
-    `dpadmm.privacy.printed_noise.legacy_paper_sigma`, which refuses."""
-    theta = np.linspace(0.0, 1.0, 100_001)[1:-1]
-    alpha = math.log(1.0 / delta) / ((1.0 - theta) * epsilon) + 1.0
-    return float(np.sqrt(np.min(20.0 * alpha * steps / (theta * epsilon)) / n**2))

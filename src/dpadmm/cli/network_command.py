@@ -21,7 +21,7 @@ from dpadmm.cli.raw_columns import raw_columns
 from dpadmm.cli.requests import taking
 from dpadmm.cli.screen import print_json, print_line, print_pairs
 from dpadmm.errors import InvalidParameter
-from dpadmm.privacy.wording import rounded_up
+from dpadmm.privacy.wording import rounded_down, rounded_up
 from dpadmm.report import Report
 from dpadmm.scoring.raw_inputs import plain_inputs
 from dpadmm.tables import Schema
@@ -269,7 +269,8 @@ def _tell_plan(proposal: Proposal, json: bool, out: Path | None = None) -> None:
         print_json({**facts, "out": None if out is None else str(out), "plan": proposal.plan.to_dict()})
         return
     queries = [
-        (query.kind, f"{query.count}, noise {query.noise_std:.2g} on the mean") for query in proposal.plan.queries
+        (query.kind, f"{query.count}, noise {rounded_down(query.noise_std, 2)} on the mean")
+        for query in proposal.plan.queries
     ]
     print_pairs(
         f"One model of {proposal.roster.size} owners",

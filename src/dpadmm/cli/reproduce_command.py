@@ -63,12 +63,12 @@ def reproduce(
     draw_only: DrawOnly = False,
 ) -> None:
     """Read the command line."""
-    from dpadmm.reproduce import MeasurementStore, Run
+    from dpadmm.reproduce import Campaign, MeasurementStore
 
     if what == LIST:
         return _list()
     folder = out or Path("reproduction-quick" if quick else "reproduction")
-    run = Run(chosen(what), folder, quick, resume, jobs or os.cpu_count() or 1, seeds)
+    run = Campaign(chosen(what), folder, quick, resume, jobs or os.cpu_count() or 1, seeds)
     store = MeasurementStore()
     if draw_only:
         pages = run.draw(store)

@@ -58,3 +58,11 @@ def legacy_paper_sigma(n: int, b: int, steps: int, epsilon: float, delta: float,
             "Calibrate with accountant='pld' instead."
         )
     return float(lipschitz * 2.0 / b * math.sqrt(float(relative_variance[holds].min())))
+
+
+def theorem2_sigma(n: int, b: int, steps: int, epsilon: float, delta: float) -> float:
+    """σ of Theorem 2, minimised over θ, whether or not the conditions of the theorem hold; compare
+    `legacy_paper_sigma`, which refuses."""
+    theta = np.linspace(0.0, 1.0, 100_001)[1:-1]
+    alpha = math.log(1.0 / delta) / ((1.0 - theta) * epsilon) + 1.0
+    return float(np.sqrt(np.min(20.0 * alpha * steps / (theta * epsilon)) / n**2))

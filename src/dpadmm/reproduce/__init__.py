@@ -5,13 +5,14 @@ each measurement, and writes numbers (CSV, JSON), pictures (SVG, PNG) and pages 
 """
 
 from dpadmm.reproduce.bookshelf import exhibit_names, find_exhibit
-from dpadmm.reproduce.campaign import Run
+from dpadmm.reproduce.campaign import Campaign
 from dpadmm.reproduce.exhibit import Axis, Better, Case, Curve, Metric, PaperClaim, PlottedExhibit, PrintedTable
 from dpadmm.reproduce.measurement_store import MeasurementStore
 
 __all__ = [
     "Axis",
     "Better",
+    "Campaign",
     "Case",
     "Curve",
     "MeasurementStore",
@@ -19,7 +20,6 @@ __all__ = [
     "PaperClaim",
     "PlottedExhibit",
     "PrintedTable",
-    "Run",
     "exhibit_names",
     "find_exhibit",
 ]

@@ -23,7 +23,7 @@ Watcher = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Run:
+class Campaign:
     """What is asked of the engine.
 
     Parameters

@@ -14,8 +14,8 @@ from dp_accounting import dp_event
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import RdpAccountant
 
-from dpadmm.audit.leaky_algorithms import theorem2_sigma
 from dpadmm.privacy.accountants.gaussian import gaussian_epsilon
+from dpadmm.privacy.printed_noise import theorem2_sigma
 from dpadmm.reproduce.contenders.printed_vradmm import theorem1_sigma
 from dpadmm.reproduce.liu2022_settings import TABLE_II
 from dpadmm.reproduce.true_epsilon import INFINITE, exact_snapshots, model_perturbation, sampled

@@ -14,7 +14,7 @@ Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class PieceOfPersons:
     """The rows of some persons.
 
     Attributes
@@ -67,7 +67,7 @@ class Owned:
         found[self._rows] = np.repeat(each, self._sizes)
         return found
 
-    def gathered(self, persons: Places | None, most_rows: int, most_persons: int) -> Iterator[Gathered]:
+    def gathered(self, persons: Places | None, most_rows: int, most_persons: int) -> Iterator[PieceOfPersons]:
         """The rows of these persons, or of all, some persons at a time.
 
         Formal guarantees
@@ -92,13 +92,13 @@ class Owned:
             yield self._together(slice(first, last), starts[first:last], sizes[first:last])
             first = last
 
-    def _together(self, persons: slice, starts: Places, sizes: Places) -> Gathered:
+    def _together(self, persons: slice, starts: Places, sizes: Places) -> PieceOfPersons:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         places = np.arange(ends[-1]) + np.repeat(starts - ends[:-1], sizes)
-        return Gathered(persons, self._rows[places], ends, continued=False)
+        return PieceOfPersons(persons, self._rows[places], ends, continued=False)
 
-    def _alone(self, person: int, start: int, size: int) -> Iterator[Gathered]:
+    def _alone(self, person: int, start: int, size: int) -> Iterator[PieceOfPersons]:
         for begin in range(0, size, PIECE_ROWS):
             length = min(PIECE_ROWS, size - begin)
             rows = self._rows[start + begin : start + begin + length]
-            yield Gathered(slice(person, person + 1), rows, np.array([0, length]), begin + length < size)
+            yield PieceOfPersons(slice(person, person + 1), rows, np.array([0, length]), begin + length < size)

@@ -40,7 +40,7 @@ from dpadmm.problem.spiked_map import SpikedMap
 from dpadmm.rows.array_view import ArrayView
 from dpadmm.rows.lattice_sum import Sum
 from dpadmm.rows.local import LocalRows, kernel_loss, kernel_target, require_moderate, rows_as_given
-from dpadmm.rows.owned import Gathered, Owned
+from dpadmm.rows.owned import Owned, PieceOfPersons
 from dpadmm.rows.packed import PackedRows
 from dpadmm.rows.person_vectors import PersonVectors
 from dpadmm.rows.protocol import Rows
@@ -49,7 +49,7 @@ from dpadmm.rows.wide import margins, turned_rows
 
 Array = NDArray[np.float64]
 
-Mean = Callable[[Gathered], PersonVectors]
+Mean = Callable[[PieceOfPersons], PersonVectors]
 
 HELD_ENTRIES = 1 << 16
 """Entries of rows, or of their contributions, that are held together."""
@@ -156,7 +156,7 @@ class PersonRows:
         shape = question.contributions(self._view(none), at).shape[1:]
         width = max(self.space.n_features, int(np.prod(shape)))
 
-        def mean(piece: Gathered) -> PersonVectors:
+        def mean(piece: PieceOfPersons) -> PersonVectors:
             view = self._view(piece.rows)
             found = view.clipped(question.contributions(view, at), clip)
             return self._mean(piece, found.reshape(len(piece.rows), -1), np.ones((len(piece.rows), 1)))
@@ -210,13 +210,13 @@ class PersonRows:
         by_kernels = self._loss.outputs == 1 and not sparse.issparse(self._table.X)
         return partial(self._mean_by_kernels if by_kernels else self._mean_by_products, points)
 
-    def _mean_by_products(self, points: list[Array], piece: Gathered) -> PersonVectors:
+    def _mean_by_products(self, points: list[Array], piece: PieceOfPersons) -> PersonVectors:
         mapped, target = self._stored(piece.rows), self._target[piece.rows]
         slopes = [self._loss.slope(margins(mapped, x), target).reshape(len(target), -1) for x in points]
         usable = np.nan_to_num(np.concatenate(slopes, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
         return self._mean(piece, mapped, usable)
 
-    def _mean_by_kernels(self, points: list[Array], piece: Gathered) -> PersonVectors:
+    def _mean_by_kernels(self, points: list[Array], piece: PieceOfPersons) -> PersonVectors:
         table = self._table
         constant = np.array(points)[:, -1:] if table.intercept else np.zeros((len(points), 1))
         features = table.X.shape[1]
@@ -252,7 +252,7 @@ class PersonRows:
                 yield piece.persons, begun.sum
                 begun = TreeSum()
 
-    def _mean(self, piece: Gathered, vectors: Any, coefficients: Array) -> PersonVectors:
+    def _mean(self, piece: PieceOfPersons, vectors: Any, coefficients: Array) -> PersonVectors:
         """Of one vector a row, (m, k), and coefficients, (m, columns): a row contributes their products."""
         return PersonVectors.weighed(vectors, coefficients * self._share[piece.rows][:, None], piece.ends)
 

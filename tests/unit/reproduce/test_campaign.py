@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpadmm.errors import FileProblem
-from dpadmm.reproduce import MeasurementStore, Run, exhibit_names, find_exhibit
+from dpadmm.reproduce import Campaign, MeasurementStore, exhibit_names, find_exhibit
 from dpadmm.reproduce.campaign import require_tables
 from dpadmm.reproduce.exhibit import PlottedExhibit
 from dpadmm.reproduce.exhibit_pages import Reproduced, section
@@ -29,8 +29,8 @@ def counted(tmp_path, monkeypatch):
     return lambda: len(counter.read_text()) if counter.exists() else 0
 
 
-def run(tmp_path: Path, **options) -> Run:
-    return Run((TOY,), tmp_path / "out", quick=True, **options)
+def run(tmp_path: Path, **options) -> Campaign:
+    return Campaign((TOY,), tmp_path / "out", quick=True, **options)
 
 
 def store(tmp_path: Path) -> MeasurementStore:

@@ -86,6 +86,6 @@ def test_a_loss_derived_from_one_of_the_library_keeps_its_own_slope():
             return super().slope(margin, target) / 2
 
     rows = np.random.default_rng(3).standard_normal((50, 4)) / 4
-    labels, everyone, origin = np.sign(rows[:, 0]), Batch(None), np.zeros(4)
-    halved = LocalRows(rows, labels, Halved()).gradient_sum(origin, 1.0, everyone)
-    np.testing.assert_allclose(2 * halved, LocalRows(rows, labels, Logistic()).gradient_sum(origin, 1.0, everyone))
+    labels, asked = np.sign(rows[:, 0]), (ClippedGradient(1.0), (np.zeros(4),), Batch(None))
+    halved = LocalRows(rows, labels, Halved()).ask(*asked)
+    np.testing.assert_allclose(2 * halved, LocalRows(rows, labels, Logistic()).ask(*asked))

@@ -21,6 +21,7 @@ from scipy.stats import norm
 from dpadmm.errors import CannotCertify
 from dpadmm.privacy.accountants.gaussian import gaussian_shift
 from dpadmm.privacy.budget import Budget
+from dpadmm.privacy.wording.rounding import rounded_up
 
 ORDERS = 1.0 + np.logspace(-3, 4, 400)
 QUIETEST, LOUDEST = 1e-6, 1e9
@@ -76,7 +77,8 @@ class PerturbedObjective:
         if surplus(math.log(LOUDEST)) >= 0:
             raise CannotCertify(
                 f"Got {self.answers} perturbed minima with curvature {self.curvature:.2g} at a node of {self.n_rows} "
-                f"rows: they cost more than epsilon={budget.epsilon:g} whatever the noise. Expected fewer of them. "
+                f"rows: they cost more than epsilon={rounded_up(budget.epsilon)} "
+                "whatever the noise. Expected fewer of them. "
                 "Use fewer rounds, a larger rho, or algorithm 'pvp' or 'ipadmm'."
             )
         return math.exp(float(brentq(surplus, math.log(QUIETEST), math.log(LOUDEST), xtol=1e-6)) + 1e-6) * self._unit

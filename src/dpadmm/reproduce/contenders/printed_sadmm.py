@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpadmm.audit.leaky_algorithms import theorem2_sigma
+from dpadmm.privacy.printed_noise import theorem2_sigma
 from dpadmm.problem import Problem
 from dpadmm.problem.smoothers import RingLaplacian
 from dpadmm.reproduce.contenders.linear_panel import LinearPanel

@@ -16,7 +16,7 @@ def rows(quick: bool) -> Numbers:
         for passes in (1,) if quick else (1, 10):
             found = compare(Budget(epsilon, DELTA), Passage(ROWS, 1.0, 1.0, 1.0), passes)
             cells = (found.paper, found.iteration, found.composition, found.subsampling)
-            lines.append([f"{epsilon:g}", str(passes), *(f"{cell:.3g}" for cell in cells)])
+            lines.append([str(epsilon), str(passes), *(f"{cell:.3g}" for cell in cells)])
     evidence = (
         "The noise is less than without amplification in every row of the table. But subsampling, which covers every "
         "state, needs far less."

@@ -4,7 +4,7 @@ from dpadmm.reproduce.exhibit import Numbers, PrintedTable
 from dpadmm.reproduce.published_settings import CHEN_EPSILONS, COMMAND, setting_row
 from dpadmm.reproduce.verdicts import PART_CONFIRMED
 
-HEAD = ("algorithm", "reading", *(f"claimed {epsilon:g}" for epsilon in CHEN_EPSILONS), "SETTING")
+HEAD = ("algorithm", "reading", *(f"claimed {epsilon}" for epsilon in CHEN_EPSILONS), "SETTING")
 
 
 def rows(quick: bool) -> Numbers:

@@ -4,7 +4,7 @@ from dpadmm.reproduce.exhibit import Numbers, PrintedTable
 from dpadmm.reproduce.published_settings import COMMAND, HUANG_EPSILONS, setting_row
 from dpadmm.reproduce.verdicts import CLAIM_INVALID
 
-HEAD = ("algorithm", "reading", *(f"claimed {epsilon:g}" for epsilon in HUANG_EPSILONS), "SETTING")
+HEAD = ("algorithm", "reading", *(f"claimed {epsilon}" for epsilon in HUANG_EPSILONS), "SETTING")
 
 
 def rows(quick: bool) -> Numbers:

@@ -67,7 +67,7 @@ EXHIBIT = PrintedTable(
     promise="invalid",
     privacy="The bounds are for noise that keeps no ε with certainty. Measured is the gap at valid noise.",
     setting=f"L1 logistic regression on simulated tables of 40,000 rows and 100 features, λ₁ = 10⁻⁴, ridge {RIDGE:g} "
-    f"or none, ε = {', '.join(f'{epsilon:g}' for epsilon in EPSILONS)} at δ = 10⁻⁸, {SEEDS} tables, public defaults: "
+    f"or none, ε = {', '.join(str(epsilon) for epsilon in EPSILONS)} at δ = 10⁻⁸, {SEEDS} tables, public defaults: "
     "slope of the logarithm of the mean gap. DP-ADMM [15] of the table is ssADMM of Chen & Lee 2020.",
     head=HEAD,
     rows=rows,

@@ -5,7 +5,7 @@ from dpadmm.reproduce.liu2022_settings import TABLE_II
 from dpadmm.reproduce.published_settings import COMMAND, LIU_EPSILONS, setting_row
 from dpadmm.reproduce.verdicts import CLAIM_INVALID
 
-HEAD = ("algorithm", "table", "reading", *(f"claimed {epsilon:g}" for epsilon in LIU_EPSILONS), "SETTING")
+HEAD = ("algorithm", "table", "reading", *(f"claimed {epsilon}" for epsilon in LIU_EPSILONS), "SETTING")
 
 
 def rows(quick: bool) -> Numbers:

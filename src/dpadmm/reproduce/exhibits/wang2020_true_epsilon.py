@@ -4,7 +4,7 @@ from dpadmm.reproduce.exhibit import Numbers, PrintedTable
 from dpadmm.reproduce.published_settings import COMMAND, WANG_EPSILONS, setting_row
 from dpadmm.reproduce.verdicts import CLAIM_INVALID
 
-HEAD = ("model", "reading", *(f"claimed {epsilon:g}" for epsilon in WANG_EPSILONS), "SETTING")
+HEAD = ("model", "reading", *(f"claimed {epsilon}" for epsilon in WANG_EPSILONS), "SETTING")
 
 
 def rows(quick: bool) -> Numbers:
