@@ -372,14 +372,6 @@ def test_the_rounding_that_is_charged_knows_no_number_of_rows(features):
     assert of_rows < of_persons < 1e-6
 
 
-@pytest.mark.parametrize(("persons", "features", "condition"), [(1, 1, 1.0), (20_000, 51, 30.0), (10**7, 3000, 2.0)])
-def test_the_rounding_that_is_charged_written_out(persons, features, condition):
-    run = max(1, min(2**14, 2**18 // (features + 1)))
-    depth = 2**16 + 2**14 + -(-max(persons, 2**22) // run) + 96 + 16 * (features + 8) ** 1.5
-    expected = 1.01 * depth * 2.0**-53 * 2 * condition * persons
-    assert arithmetic.summation_error(persons, features, condition, Unit.PERSON) == pytest.approx(expected, rel=1e-12)
-
-
 def test_rounding_of_long_tables_stays_within_what_is_charged():
     """Two thousand persons of a thousand rows that cancel: the error of the sum, in exact arithmetic."""
     from fractions import Fraction

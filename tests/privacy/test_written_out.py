@@ -28,6 +28,7 @@ from dpadmm.privacy.plan import Plan, Query, Request
 from dpadmm.privacy.questions import GRADIENT, ClippedGradient
 from dpadmm.privacy.sampling import Everything
 from dpadmm.privacy.state_grid import Footing
+from dpadmm.privacy.unit import Unit
 from dpadmm.problem import L1, Box, Constraint, HuberisedHinge, Logistic, Problem, Zero
 from dpadmm.problem.hidden_pass_program import Program
 from dpadmm.randomness import make_streams
@@ -303,3 +304,11 @@ def test_the_noise_of_a_symmetric_moment_is_stated_as_it_is(spread):
     assert beside.std() == pytest.approx(moment.noise, rel=6 / math.sqrt(2 * beside.size))
     assert np.diag(moment.matrix).std() == pytest.approx(math.sqrt(2) * moment.noise, rel=6 / math.sqrt(2 * d))
     assert moment.noise == pytest.approx(spread / math.sqrt(2), rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(("persons", "features", "condition"), [(1, 1, 1.0), (20_000, 51, 30.0), (10**7, 3000, 2.0)])
+def test_the_rounding_of_sums_over_persons(persons, features, condition):
+    run = max(1, min(2**14, 2**18 // (features + 1)))
+    depth = 2**16 + 2**14 + -(-max(persons, 2**22) // run) + 96 + 16 * (features + 8) ** 1.5
+    expected = 1.01 * depth * 2.0**-53 * 2 * condition * persons
+    assert arithmetic.summation_error(persons, features, condition, Unit.PERSON) == pytest.approx(expected, rel=1e-12)
