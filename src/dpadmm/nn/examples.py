@@ -114,7 +114,10 @@ def examples_of(given: Any) -> Examples:
     if type(given) is TensorDataset and len(given.tensors) == 2:
         return TensorExamples(*given.tensors)
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(map(_is_array, given)):
-        return TensorExamples(*map(torch.as_tensor, given))
+        # PyTorch counts what is written to a tensor, not to an array whose memory it shares.
+        return TensorExamples(
+            *(torch.tensor(part) if isinstance(part, np.ndarray) else torch.as_tensor(part) for part in given)
+        )
     if not (hasattr(given, "__getitem__") and hasattr(given, "__len__")) or isinstance(given, (str, bytes, dict)):
         raise InvalidParameter(
             f"examples={shown(given)}",

@@ -85,8 +85,8 @@ class DecentralisedModel:
             "edges": len(self.graph.edges),
             "rounds": declared.method.rounds,
             "output": self.output,
-            "epsilon": declared.budget.epsilon,
-            "delta": declared.budget.delta,
+            "epsilon": declared.budget.epsilon if self.private else None,
+            "delta": declared.budget.delta if self.private else None,
             "private": self.private,
             "promises": [promise.text for promise in self.promises],
         }
