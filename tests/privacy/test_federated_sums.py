@@ -11,6 +11,7 @@ from dpadmm import DPLogisticRegression
 from dpadmm.errors import QueryRefused
 from dpadmm.exact_samplers.discrete_gaussian import discrete_gaussian
 from dpadmm.network import Federation
+from dpadmm.network.encoding import digest
 from dpadmm.network.epoch_work import EpochWork
 from dpadmm.network.federated_oracle import made_up_row
 from dpadmm.network.messages import Answer, Ask, read_as
@@ -163,7 +164,8 @@ def _noise_of(parties, name, ask: Ask):
         query.noise_multiplier * query.clip_norm, parties.roster.honest, np.broadcast_to(sample.units, (SIZE,))
     )
     label = Label(session_of(parties.silos[name]), ask.number, ask.question, sample.units, deviations)
-    return share_of_noise(work._noise_key, label.encoded, deviations)
+    own = OwnerTable(*parties.tables[name]).rows(parties.proposal).ask(query.question, ask.at, ALL)
+    return share_of_noise(work._noise_key, label.encoded + digest(own.counts.astype("<i8").tobytes()), deviations)
 
 
 def test_the_same_seed_gives_the_same_model_whatever_the_network_does():
