@@ -280,8 +280,9 @@ def test_peers_of_another_federation_are_not_spoken_of(parties):
     assert [each[2] for each in said if each[0] == "acknowledgement"] == [(), (), ()]
 
 
-def test_a_lost_state_is_found_by_the_ledger(parties, tmp_path):
-    ledger = Ledger.create(tmp_path / "ledger.db")
+def charged_before_states_were_lost(parties, folder):
+    """The ledger of the first silo, which was charged for a run that no silo remembers."""
+    ledger = Ledger.create(folder / "ledger.db")
     ledger.set_limit("rows", Budget(10.0, 1e-3), owner="Ada")
     parties.budgets[FIRST] = OwnerBudget(ledger, "rows")
     parties.silos[FIRST] = parties.start(FIRST)
@@ -291,6 +292,11 @@ def test_a_lost_state_is_found_by_the_ledger(parties, tmp_path):
         parties.vaults[name]._files = dict(files)
         parties.silos[name] = parties.start(name)
     parties.approve()
+    return ledger
+
+
+def test_a_lost_state_is_found_by_the_ledger(parties, tmp_path):
+    ledger = charged_before_states_were_lost(parties, tmp_path)
     with pytest.raises(SilosRefused, match=FIRST):
         parties.coordinator().open()
     assert len(ledger.account("rows").fits) == 1
@@ -713,16 +719,7 @@ def test_an_epoch_is_closed_before_its_secret_is_overwritten(parties, monkeypatc
 
 def test_a_charge_that_the_ledger_refused_does_not_pass_at_the_second_try(parties, tmp_path):
     """A state that was lost, or a second silo on one data set, would answer the whole plan anew for one charge."""
-    ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.set_limit("rows", Budget(10.0, 1e-3), owner="Ada")
-    parties.budgets[FIRST] = OwnerBudget(ledger, "rows")
-    parties.silos[FIRST] = parties.start(FIRST)
-    fresh = {name: dict(vault._files) for name, vault in parties.vaults.items()}
-    parties.opened()
-    for name, files in fresh.items():
-        parties.vaults[name]._files = dict(files)
-        parties.silos[name] = parties.start(name)
-    parties.approve()
+    ledger = charged_before_states_were_lost(parties, tmp_path)
     coordinator = parties.coordinator()
     for _ in range(3):
         with pytest.raises(SilosRefused, match=FIRST):
